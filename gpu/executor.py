@@ -122,7 +122,9 @@ class GpuExecutor:
         vertex).
         """
         way = timings_of(plan, plan.count_only).choose(self.costs.of(plan, plan.count_only))
-        by = self._counter.describe(plan, plan.count_only) if way == "count" else self.strategies.of(plan).name
+        counting = plan.count_only
+        strategy = self.strategies.of_all(plan, counting) if plan.limit is None else self.strategies.of(plan)
+        by = self._counter.describe(plan, counting) if way == "count" else strategy.name
         text = f"{self.name} by {by}{self._within}"
         if way != "count" and (where := self.strategies.where(plan)):
             text = f"{text}, {where}"
@@ -141,7 +143,7 @@ class GpuExecutor:
     @property
     def preparing(self) -> bool:
         """Whether a thread writes and compiles kernels now: what other threads do meanwhile takes longer."""
-        return self._counter.busy
+        return self._counter.busy or self.strategies.compiling
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long elsewhere: what would make it quicker here is got ready by a thread, if that pays."""

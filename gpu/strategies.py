@@ -13,6 +13,8 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from graphdb.common.errors import MemoryLimitError
+from graphdb.gpu.beside import SearchesBeside
 from graphdb.gpu.code.launch import Device, faults
 from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.data.residency import Lists, lists_of_plan
@@ -69,12 +71,45 @@ class Strategies:
         self.by_name: dict[str, Strategy] = {}
         self._reading: list[RowQueue] = []
         """Searches whose rows are being read."""
+        self._beside: SearchesBeside | None = None
 
     def of(self, plan: PhysicalPlan) -> Strategy:
         """The strategy that enumerates a plan's matches: the search where it is requested and possible, else the
         join.
         """
         return self._strategy("search" if self.hint == "search" and not self.no_search(plan) else "join")
+
+    def of_all(self, plan: PhysicalPlan, counting: bool, *, runs: bool = False) -> Strategy:
+        """The strategy for all matches of a plan at once: also the search where the join's tables would not fit, once
+        it is compiled.  A join that ``runs`` all the same is what that is compiled for.
+        """
+        found = self.of(plan)
+        if self.hint != "auto" or (counting and plan.clique is not None):
+            return found
+        try:
+            if not self.beside.saved(plan, counting) or self.no_search(plan):
+                return found
+            if self.beside.ready(plan, counting):
+                return self._strategy("search")
+            if runs:
+                self.beside.missed(plan, counting)
+        except Refused as error:
+            plan.cache["search refused"] = error.message
+        return found
+
+    @property
+    def compiling(self) -> bool:
+        """Whether a thread compiles a search."""
+        return self._beside is not None and self._beside.busy
+
+    @property
+    def beside(self) -> SearchesBeside:
+        """The searches that are compiled beside joins."""
+        if self._beside is None:
+            search = self._strategy("search")
+            assert isinstance(search, Search)
+            self._beside = SearchesBeside(self._device, search)
+        return self._beside
 
     def no_search(self, plan: PhysicalPlan) -> str:
         """Why the search does not run a plan; empty where it does."""
@@ -137,7 +172,8 @@ class Strategies:
         if not counted and limit is None and self.hint != "search" and reduces(plan, self._device.rates):
             yield from self.join.grouped(plan, control)
             return
-        strategy = self.of(plan)
+        whole = limit is None and control.share is None
+        strategy = self.of_all(plan, False, runs=True) if whole else self.of(plan)
         blocks = strategy.run(plan, control, limit)
         if strategy.name != "search":
             yield from blocks
@@ -153,8 +189,8 @@ class Strategies:
                     return
                 begun = True
                 yield block
-        except Refused as error:
-            if begun:
+        except (Refused, MemoryLimitError) as error:
+            if begun or (self.hint == "search" and not isinstance(error, Refused)):
                 raise
             plan.cache["search refused"] = error.message
         finally:
@@ -174,12 +210,13 @@ class Strategies:
                 return self.count(plan, until, limit)
             finally:
                 until.report_to(control)
-        strategy = self.of(plan)
+        whole = limit is None and control.share is None
+        strategy = self.of_all(plan, True, runs=True) if whole else self.of(plan)
         try:
             with self._using(plan, True), faults(self._where):
                 return strategy.count(plan, control, limit)
-        except Refused as error:
-            if strategy.name != "search":
+        except (Refused, MemoryLimitError) as error:
+            if strategy.name != "search" or (self.hint == "search" and not isinstance(error, Refused)):
                 raise
             plan.cache["search refused"] = error.message
         with self._using(plan, True), faults(self._where):

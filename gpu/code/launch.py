@@ -257,13 +257,13 @@ class Device:
                     self._unload()
         return found
 
-    def is_ready(self, name: str, macros: Mapping[str, object]) -> bool:
+    def is_ready(self, name: str, macros: Mapping[str, object], plan: str = "") -> bool:
         """Whether a module is loaded, or can be without compiling it."""
-        key = (name, defines(macros), "")
+        key = (name, defines(macros), plan)
         with self._lock:
             if key in self._modules:
                 return True
-        return self.code.ready(Source(name, source(name), key[1])) is not None
+        return self.code.ready(Source(name, source(name, plan), key[1])) is not None
 
     def compile(self, wanted: Source) -> Module:
         """A module of any text, which nobody else asks for."""

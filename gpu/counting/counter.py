@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import GraphDBError
+from graphdb.gpu.background import in_background, while_alive
 from graphdb.gpu.code.compiler import Cancelled
 from graphdb.gpu.code.launch import Device, faults
 from graphdb.gpu.code.machine_code import PAUSE
@@ -197,8 +198,8 @@ class Counter:
 
         def compiled() -> None:
             try:
-                with faults():
-                    self._device.module("clique", shape.macros, check=_while_alive)
+                with faults(), in_background():
+                    self._device.module("clique", shape.macros, check=while_alive)
             except (GraphDBError, Cancelled) as error:
                 _log.info("cliques are found one by one: %s", error)
             finally:
@@ -418,7 +419,7 @@ class Counter:
         parts, origins = _looped(plan) - self._known, self._device.code.origins
         before, started = origins["compiler"], time.monotonic()
         try:
-            built = DeviceCount(self._device, self._graph, plan, _while_alive if watch is None else watch.check)
+            built = DeviceCount(self._device, self._graph, plan, while_alive if watch is None else watch.check)
         except Unsupported as error:
             return _Unable(isinstance(error, TooWide))
         if parts and origins["compiler"] > before:  # else all were cached; parts of one shape share a kernel
@@ -436,7 +437,7 @@ class Counter:
         def prepare() -> None:
             built: DeviceCount | _Unable = _Unable(False)
             try:
-                with faults():
+                with faults(), in_background():
                     built = self._built(plan, None)
             except (GraphDBError, Cancelled) as error:
                 _log.info("counts go on without sums: %s", error)
@@ -452,9 +453,3 @@ class Counter:
 def _looped(plan: CountingPlan) -> set[Part]:
     """The parts that have a kernel of their own."""
     return {part for term in plan.terms for part in term.parts if part.levels or part.clique}
-
-
-def _while_alive() -> None:
-    """Nobody waits: raise only where the process ends, which would wait for this thread."""
-    if not threading.main_thread().is_alive():
-        raise Cancelled

@@ -15,9 +15,9 @@ from graphdb.gpu.code.launch import Device, Module, StopFlag
 from graphdb.gpu.data.graph import address
 from graphdb.gpu.join.kernels import Kernels
 from graphdb.gpu.join.levels import ALL, Level, Levels, Share, View
-from graphdb.gpu.join.segmentation import TABLES
+from graphdb.gpu.join.segmentation import ONLY_TABLE, TABLES
 from graphdb.gpu.join.segmented import Segmentation, segment_stream
-from graphdb.gpu.join.tables import Elements, Marks, Sizes, Table
+from graphdb.gpu.join.tables import Elements, Marks, Sizes, Table, divided
 from graphdb.gpu.watch import wait_for
 from graphdb.plan.executor import Control
 from graphdb.plan.physical import PhysicalPlan, VertexStep
@@ -32,6 +32,12 @@ FIRST = 1 << 14
 """With a limit, so many elements at first; then twice as many each time."""
 COUNTED = {"intersect_two": "count_two", "mark_two": "count_two_others"}
 """The kernels of levels that are counted in one launch, by those that mark their bindings."""
+CROWDED = 16
+"""Pieces of the table before the last level from which its rows are made where they are counted, without a table: that
+takes up to half as long again."""
+CHOSEN = 1 / 8
+"""Of the elements of a shared intersection's lists, so many are in all of them, at most: where more are, pieces that
+got too little memory are made smaller."""
 PAIRED = 8
 """Columns of a table that is never written, at most: ``MADE_COLUMNS`` of the kernel."""
 LONGEST = 1 << 27
@@ -97,7 +103,10 @@ class Run:
         room = self._memory.reserve(self._memory.budget // 2) // sizes.parts
         out_bytes = min(sizes.out_bytes, int(room * OUT))
         self._out_rows = max(out_bytes // (images * self._width), sizes.tile)
-        self._roots_rows, self._rows = self._most_rows(int(room * TABLES))
+        estimates = None if counting and plan.clique is not None else [step.estimate for step in plan.steps]
+        self._crowded = estimates is not None and self._is_crowded(estimates, int(room * TABLES))
+        only = self._last == 2 and self._counts_pairs(1)
+        self._most = self._most_rows(estimates, int(room * (ONLY_TABLE if only else TABLES)))
         most = min(sizes.span, int(min(LAUNCH, device.limits.launch_seconds) * device.rates.intersected))
         # A bit per element that is marked, and for a share its value too, if it comes to the worst.
         marked = [
@@ -106,28 +115,61 @@ class Run:
         each = [16 / sizes.tile + bits / 8 for bits in marked]
         spans = [min(most, int(room / 4 / steps / size)) for size in each]
         self._spans = [max(span // sizes.tile, 1) * sizes.tile for span in spans]
-        self._share_span = max(min(most, room // 4 // (steps * (1 + self._width))) // sizes.tile, 1) * sizes.tile
+        chosen = 16 / sizes.tile + 1 / 8 + CHOSEN * self._width
+        share_span = min(most, int(room / 4 / max(len(levels.shares), 1) / chosen))
+        self._share_span = max(share_span // sizes.tile, 1) * sizes.tile
         self._span = max(self._spans) if limit is None else max(FIRST // sizes.tile, 1) * sizes.tile
         control.rows = np.zeros(steps, np.int64)
         control.threads = 0
 
-    def _most_rows(self, room: int) -> tuple[int, int]:
-        """Rows of the first table, which has one for each root at most, and of the others, that fit so many bytes."""
-        levels, sizes = self._levels.levels, self._sizes
+    def _row_bytes(self) -> list[int]:
+        """Bytes of a row of the table after each level, with what is found for it."""
+        levels = self._levels.levels
         needed = [(len(level.columns) + 1) * self._width for level in levels]
         for number, level in enumerate(levels[1:]):
             if not self._counts_at_once(number + 1):
                 lists = len(level.lists)
                 needed[number] += 32 if lists == 1 else 33 + 12 * lists
+        if self._scans:
+            needed[0] = max(needed[0] - (len(levels[0].columns) + 1) * self._width, 1)
+        return needed
+
+    @property
+    def _scans(self) -> bool:
+        """Whether the first level's scan is its table."""
+        levels = self._levels
+        return levels.roots is not None and self._limit is None and levels.row_levels != 1 and self._last > 0
+
+    def _is_crowded(self, estimates: list[float], room: int) -> bool:
+        """Whether the table that the last level of a count reads is expected to be in many pieces in so many bytes."""
+        before = self._last - 1
+        return before > 0 and estimates[before] * self._row_bytes()[before] > CROWDED * room / self._last
+
+    def _most_rows(self, estimates: list[float] | None, room: int) -> list[int]:
+        """Rows of each table, at most, that fit so many bytes together.
+
+        The first has one for each root at most, and may take half of the room: each piece of it costs as many launches
+        as what it leads to.  Others that are expected to be small leave their part to those that are not.
+        """
+        levels, sizes, needed = self._levels.levels, self._sizes, self._row_bytes()
         tables = self._last - self._counts_pairs(self._last - 1)
         needed = needed[:tables] if self._counting and tables else needed
         roots = min((each.length for each in levels[0].lists if each.length), default=sizes.rows)
         roots = min(roots, self._most_roots())
-        # A table of all roots may take half of the room: each piece of it costs as many launches as what it leads to.
         share = max(room // len(needed) // max(needed), room // 2 // needed[0])
         first = max(min(roots, sizes.rows, share), sizes.tile)
-        rest = (room - first * needed[0]) // max(len(needed) - 1, 1) // max(needed[1:], default=max(needed))
-        return first, max(min(sizes.rows, rest), sizes.tile)
+        wanted = [4.0 * rows for rows in estimates] if estimates else [np.inf] * len(levels)
+        wanted[self._rows_level] = min(wanted[self._rows_level], self._out_rows)
+        asked = [rows * size for rows, size in zip(wanted[1:], needed[1:], strict=False)]
+        parts = divided(room - first * needed[0], asked)
+        fitting = (int(part / size) for part, size in zip(parts, needed[1:], strict=True))
+        others = [max(min(sizes.rows, rows), sizes.tile) for rows in fitting]
+        return [first, *others, *[sizes.tile] * (len(levels) - len(needed))]
+
+    @property
+    def _rows_level(self) -> int:
+        """The level that makes rows: a block of them has few enough for the copies to the host."""
+        return self._levels.row_levels - 1 if self._levels.row_levels else self._last
 
     def _most_roots(self) -> int:
         """Vertices of the longest range of the first slot, or of all where it has none."""
@@ -143,12 +185,16 @@ class Run:
     def _counts_pairs(self, number: int) -> bool:
         """Whether a level's bindings are made where those of the last are counted, and nowhere else.
 
-        They are where lists are read by segments: their table would take the room of segments, or be in many pieces.
+        They are where lists are read by segments, or where it is expected to have more rows than there is room for:
+        their table would take the room of segments, or be in many pieces.
         """
         levels, last = self._levels, number == self._last - 1 > 0
-        if not last or self._segments is None or levels.shares_after(number) or not self._counts_at_once(self._last):
+        if not (last and self._counting and self._limit is None) or levels.shares_after(number):
             return False
-        return len(levels.levels[number].columns) <= PAIRED
+        if self._segments is None and not self._crowded:
+            return False
+        counted = self._counts_at_once(self._last) or levels.levels[self._last].counts_rows
+        return counted and len(levels.levels[number].columns) <= PAIRED
 
     # --- the way down
 
@@ -158,12 +204,7 @@ class Run:
         if self._limit != 0:
             for view, done, share in self._views():
                 self._view = view
-                if (
-                    self._levels.roots is not None
-                    and self._limit is None
-                    and self._levels.row_levels != 1
-                    and self._last
-                ):
+                if self._scans:
                     yield from self._scanned(done, share)
                 elif self._first is not None and self._first[0] == self._first_range:
                     yield from self._with_shares(0, self._first[1], done, share)
@@ -180,9 +221,9 @@ class Run:
         if self._first_range is not None:
             begin, end = np.searchsorted(self._scan, self._first_range).tolist()
             first, last = max(first, begin), min(last, end)
-        for begin in range(first, last, self._roots_rows):
+        for begin in range(first, last, self._most[0]):
             self._control.check()
-            rows = min(self._roots_rows, last - begin)
+            rows = min(self._most[0], last - begin)
             self._control.rows[0] += rows
             part = Table(roots, roots.size, begin, rows, self._width)
             before = done + share * (begin - first) / (last - first)
@@ -259,7 +300,8 @@ class Run:
         which = (found.descriptor, len(found.descriptor), table.address, table.stride, table.rows)
         bounds = (found.begins, found.lengths, found.which, found.first, found.offsets)
         descriptor = self._levels.descriptor(last, self._made.addresses(), self._view)
-        self._start_count("count_pairs", 1 << 30, descriptor, *which, *bounds)
+        kernel = "count_pairs" if self._counts_at_once(last) else "count_lists"
+        self._start_count(kernel, 1 << 30, descriptor, *which, *bounds)
 
     def _start_count(self, kernel: str, blocks: int, descriptor: Ints, *which: Any) -> None:
         """Start to count the bindings of some rows, without an array of their lists: they take no other room."""
@@ -310,9 +352,9 @@ class Run:
         whole = share * (marks.end - marks.begin) / elements.total
         done += share * marks.begin / elements.total
         made = 0
-        makes_rows = number == row_levels - 1 if row_levels else last
-        most = self._rows if number else self._roots_rows
-        for first, tiles, rows in self._tiles(marks, min(self._out_rows, most) if makes_rows else most):
+        makes_rows = number == self._rows_level
+        most = min(self._out_rows, self._most[number]) if makes_rows else self._most[number]
+        for first, tiles, rows in self._tiles(marks, most):
             if self._enough_before(marks, made) if last and not row_levels else self._enough():
                 return
             if rows == 0:

@@ -39,8 +39,8 @@ ALONE, OTHERS = 0.85, 1 << 18
 """The same where the last two levels make no table, less bytes for all that is small."""
 LEAST = 1 << 12
 """Bytes that the smallest pieces take beside that."""
-TABLES = 0.6
-"""Of what is left, so much is for tables."""
+TABLES, ONLY_TABLE = 0.6, 0.9
+"""Of what is left, so much is for tables; and for what is found for the rows of one, where nothing else is made."""
 FOUND = 32
 """Bytes for each row of a table, for what is found of its lists."""
 RANGES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
@@ -80,7 +80,7 @@ def _chosen(plan: PhysicalPlan, counting: bool, device: Device, residency: Resid
     if residency.fits(lists) or not (counting or plan.row_steps == len(plan.steps)):
         return None
     found = segmentation(plan, device.memory.budget, rates, counting)
-    if found is None or residency.driver is None:
+    if found is None or not residency.possible(lists):  # which asks for the driver
         return found
     residency.place(lists)
     return found if found.seconds < residency.away_seconds(lists, plan, rates) else None
@@ -225,8 +225,12 @@ class _Ways:
         stands = len(rows) > 1 and float(rows[0]) * row_bytes[0] / firsts < capacity
         again, tables, launched = 0.0, joins, joins
         for level in range(len(rows)):
-            if level == 0 and (self._scanned or stands):
-                launched += 0.0 if self._scanned else firsts
+            if level == 0 and self._scanned:
+                left = ONLY_TABLE * (self._budget - taken) if self._alone and len(rows) == 3 else capacity
+                launched += joins * max(float(rows[0]) / firsts * FOUND / max(left, 1.0) - 1.0, 0.0)
+                continue
+            if level == 0 and stands:
+                launched += firsts
                 continue
             repeats = math.prod(ranges[at] for at in divided if levels[slots[at]] > level)
             again += float(rows[level]) * (repeats - 1)
@@ -240,7 +244,7 @@ class _Ways:
         reads, divisible = self._reads, self._divisible
         whole = {row for slot, count in zip(self._slots, ranges, strict=True) if count == 1 for row in reads[slot]}
         whole |= {row for slot in reads for row in reads[slot] if row not in divisible[slot]}
-        return sum(_bytes(self._partitions[row]) for row in whole)
+        return sum(_copied_bytes(self._partitions[row]) for row in whole)
 
     def _grids(self, ranges: tuple[int, ...]) -> list[tuple[int, int, int]]:
         """The lists that are read by blocks."""
@@ -285,6 +289,11 @@ def _bytes(partition: Partition) -> int:
 def _streamed_bytes(partition: Partition) -> int:
     """The same where they are read by segments."""
     return partition.offsets.size * segment_offsets(partition).itemsize + partition.neighbours.nbytes
+
+
+def _copied_bytes(partition: Partition) -> int:
+    """The same where they are copied whole beside segments."""
+    return _streamed_bytes(partition) if partition.layer == "direct" else _bytes(partition)
 
 
 def _scans(plan: PhysicalPlan) -> bool:

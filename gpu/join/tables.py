@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,3 +84,20 @@ class Marks:
     bits: Any
     positions: Any
     found: int
+
+
+def divided(room: float, wanted: Sequence[float]) -> list[float]:
+    """Divide room among those who want some: equally, but what some do not want goes to the others.
+
+    Whoever wants little gets a quarter of an equal part all the same, as what it wants is an estimate.
+
+    >>> divided(120, [10, 1000, 50]), divided(120, [1, 1000, 1000])
+    ([10, 60.0, 50], [10.0, 55.0, 55.0])
+    """
+    least = room / max(len(wanted), 1) / 4
+    parts, left = [0.0] * len(wanted), room
+    order = sorted(range(len(wanted)), key=lambda at: wanted[at])
+    for number, at in enumerate(order):
+        parts[at] = min(max(wanted[at], least), left / (len(order) - number))
+        left -= parts[at]
+    return parts

@@ -13,7 +13,7 @@ later step are put into a pool first, and redistributed in a second launch: that
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
 from graphdb.gpu.code.layout import LETTER, LEVEL_WORDS, RUN, STACK_WORDS
 from graphdb.gpu.data.graph import DeviceGraph, address
-from graphdb.gpu.search.code_generation import search_text
+from graphdb.gpu.search.code_generation import Text, search_text
 from graphdb.gpu.search.program import DeviceProgram, device_program
 from graphdb.gpu.search.stealing import LEFT, STEALS, Steal
 from graphdb.gpu.stream import HostRows, Images, Table, stream
@@ -70,6 +70,28 @@ VARIANTS["search"] = (
     {"ID": IDS[np.int32], **_MACROS, "STEAL": "2", "LEVELS": "4", "LEFT": str(LEFT)},
     {"ID": IDS[np.int64], **_MACROS},
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """What a plan's kernel is compiled of, and how it is launched.
+
+    Attributes
+    ----------
+    depth
+        The step whose batches go through the pool; 0: none.
+    steals
+        How work is stolen, as a number of :data:`~graphdb.gpu.search.stealing.STEALS`.
+    threads, shared
+        Threads of a block, and the bytes of shared memory that it takes.
+    """
+
+    text: Text
+    depth: int
+    steals: int
+    threads: int
+    shared: int
+    macros: dict[str, object]
 
 
 class Search:
@@ -120,7 +142,7 @@ class Search:
         self.most, self.motion, self.pool_rows = most, motion, pool_rows
         self._depth, self.steal, self.left = depth, steal, left
         self.resident = resident
-        self.macros = {} if unroll == 32 else {"UNROLL": unroll}
+        self.macros: dict[str, object] = {} if unroll == 32 else {"UNROLL": unroll}
         self.milliseconds = 0.0
         """After a run: the device's time."""
         self.stolen = (0, 0)
@@ -149,6 +171,57 @@ class Search:
             enough = ENOUGH_STEALING if self.steal == "across" else ENOUGH
             depth = 2 if last > 2 and plan.steps[1].estimate < enough else 0
         return depth if 1 < depth <= last else 0
+
+    def code(self, plan: PhysicalPlan, *, counting: bool, whole: bool) -> _Code:
+        """What is compiled for a plan: for runs of all its matches (``whole``), or with a limit; cached with the plan.
+
+        Raises
+        ------
+        Refused
+            A warp takes more shared memory than a block has.
+        """
+        how = (self.depth(plan), self.steal, self.left, self.motion, self.resident, *self.macros.items())
+        key = ("search code", counting, whole, self.device.name, *how)
+        found: _Code | None = plan.cache.get(key)
+        if found is None:
+            found = plan.cache[key] = self._written(plan, counting=counting, whole=whole)
+        return found
+
+    def _written(self, plan: PhysicalPlan, *, counting: bool, whole: bool) -> _Code:
+        depth, limits, threads = self.depth(plan) if whole else 0, self.device.limits, BLOCK
+        text = search_text(plan, counting, plan.program.second, self.motion, depth, self.steal != "off")
+        steals = STEALS.index(self.steal) if text.levels else 0
+        width = np.dtype(plan.dtype).itemsize
+        stacks = 4 * (LEVEL_WORDS * text.levels + STACK_WORDS) if steals else 0
+
+        def shared_by(warps: int) -> int:
+            """Bytes of shared memory: of batches and stacks, and which warps have no work."""
+            return warps * (text.cells * width + stacks) + 4 * (steals > 0)
+
+        room = limits.shared if counting else limits.shared // 2
+        while threads > 32 and shared_by(threads // 32) > room:
+            threads //= 2
+        shared = shared_by(threads // 32)
+        if shared > limits.shared:
+            raise Refused(
+                f"a warp of the search takes {shared:,} bytes of shared memory, a block has {limits.shared:,}"
+            )
+        resident = min(self.resident * BLOCK // threads, limits.processor_shared // max(shared, 1))
+        macros: dict[str, object] = {"ID": IDS[plan.dtype], "THREADS": threads, "RESIDENT": max(resident, 1)}
+        macros |= self.macros
+        if steals:
+            macros |= {"STEAL": steals, "LEVELS": text.levels, "LEFT": self.left}
+        return _Code(text, depth, steals, threads, shared, macros)
+
+    def is_ready(self, plan: PhysicalPlan, *, counting: bool) -> bool:
+        """Whether a run of all matches has nothing to compile; raises as :meth:`code` does."""
+        code = self.code(plan, counting=counting, whole=True)
+        return self.device.is_ready("search", code.macros, code.text.plan)
+
+    def compile(self, plan: PhysicalPlan, check: Callable[[], None], *, counting: bool) -> None:
+        """Compile and load what a run of all matches needs, while ``check`` is asked; raises what that does."""
+        code = self.code(plan, counting=counting, whole=True)
+        self.device.module("search", code.macros, code.text.plan, check)
 
     def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
         """How many matches are found, before images; with a limit, that many or more will do."""
@@ -192,34 +265,13 @@ class _Run:
         self._search, self._plan, self._limit, self._counting = search, plan, limit, counting
         self._stop = StopFlag(search.device)
         device = self._device = search.device
-        second = plan.program.second
-        depth = search.depth(plan) if limit is None else 0
-        text = search_text(plan, counting, second, search.motion, depth, search.steal != "off")
-        steals = STEALS.index(search.steal) if text.levels else 0
-        width = np.dtype(plan.dtype).itemsize
-        stacks = 4 * (LEVEL_WORDS * text.levels + STACK_WORDS) if steals else 0
-
-        def shared_by(warps: int) -> int:
-            """Bytes of shared memory: of batches and stacks, and which warps have no work."""
-            return warps * (text.cells * width + stacks) + 4 * (steals > 0)
-
-        limits, threads = device.limits, BLOCK
-        room = limits.shared if counting else limits.shared // 2
-        while threads > 32 and shared_by(threads // 32) > room:
-            threads //= 2
-        warps, shared = threads // 32, shared_by(threads // 32)
-        if shared > limits.shared:
-            raise Refused(
-                f"a warp of the search takes {shared:,} bytes of shared memory, a block has {limits.shared:,}"
-            )
+        code = search.code(plan, counting=counting, whole=limit is None)
+        text, depth, steals, threads, shared = code.text, code.depth, code.steals, code.threads, code.shared
+        warps, width, second = threads // 32, np.dtype(plan.dtype).itemsize, plan.program.second
         with device.active():
             empty, upload = device.memory.empty, device.memory.upload
             program = device_program(plan, search.graph)
-            resident = min(search.resident * BLOCK // threads, limits.processor_shared // max(shared, 1))
-            macros = {"ID": IDS[plan.dtype], "THREADS": threads, "RESIDENT": max(resident, 1), **search.macros}
-            if steals:
-                macros |= {"STEAL": steals, "LEVELS": text.levels, "LEFT": search.left}
-            module = device.module("search", macros, text.plan, control.check)
+            module = device.module("search", code.macros, text.plan, control.check)
             first_root, last_root = control.range_of(len(program.scans[0]))
             scan = program.scans[0][first_root:last_root]
             ends, elements = self._ends(module, program, scan, second)

@@ -119,6 +119,8 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> arrow.Table:
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise LoadError("this is not one query", text=sql, position=0, hint="LOAD FROM (SELECT …)")
         return fetched(connection.sql(sql))
+    except duckdb.InterruptException:
+        raise
     except duckdb.Error as error:
         raise LoadError(f"the query of a table: {str(error).splitlines()[0]}", hint="it is SQL of DuckDB's") from None
 

@@ -330,6 +330,54 @@ def test_tables_of_too_many_columns_are_refused(tmp_path: Path, form: str) -> No
     assert time.perf_counter() - started < 20
 
 
+def _wide(columns: int) -> str:
+    """SQL for a row of so many values."""
+    return f"SELECT {', '.join([*(f'{i} AS c{i}' for i in range(columns - 1)), '7 AS ' + chr(34) + 'id:ID' + chr(34)])}"
+
+
+def test_tables_of_very_many_columns_are_read(tmp_path: Path) -> None:
+    """DuckDB crashed on one statement for 9,999 columns of a file; 1,000 took more than a minute."""
+    with graphdb.connect(device="cpu", threads=1) as db:
+        db.sql(f"COPY ({_wide(1500)}) TO '{tmp_path / 'wide.csv'}'")
+        db.query(f"LOAD '{tmp_path / 'wide.csv'}' AS LABEL X", timeout=60)
+        assert db.query("MATCH (x:X) RETURN x.c0, x.c63, x.c64, x.c1498").fetchall() == [(0, 63, 64, 1498)]
+        assert db.query("MATCH (x:X) RETURN size(keys(x))").scalar() == 1500
+        text = (tmp_path / "wide.csv").read_text().replace("c0,", "c0:int,").replace("\n0,", "\nx,")
+        (tmp_path / "wide.csv").write_text(text)
+        with pytest.raises(LoadError, match=r"has 1,500 columns; where .* a row that cannot be read, it may have 900"):
+            db.query(f"LOAD '{tmp_path / 'wide.csv'}' AS LABEL Y", timeout=60)
+        with pytest.raises(LoadError, match=r"no column says which vertex or edge a row is: c0, c1, .* and 50 more"):
+            db.load(graphdb.Table(sql=_wide(70).replace("id:ID", "id")))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2048, 2049, 10_000])
+def test_the_types_of_wide_tables(tmp_path: Path, rows: int) -> None:
+    """What all values show, wherever the one stands that is of another type."""
+    kinds = ["i", "i * 0.5", "'t' || i", "if(i < 2047, i::VARCHAR, 'x')", "if(i < 2048, i::VARCHAR, 'x')", "NULL"]
+    kinds += ["if(i < 2048, i::VARCHAR, '0.5')", "DATE '2020-01-01' + i::INTEGER", "if(i % 2 = 0, NULL, i)"]
+    columns = [*(f"{kinds[c % len(kinds)]} AS c{c}" for c in range(9 * 8)), 'i AS "id:ID"']
+    with graphdb.connect(device="cpu", threads=1) as db:
+        db.sql(f"COPY (SELECT {', '.join(columns)} FROM range({rows}) r(i)) TO '{tmp_path / 'wide.csv'}'")
+        db.query(f"LOAD '{tmp_path / 'wide.csv'}' AS LABEL X")
+        narrow = [f"{kind} AS c{c}" for c, kind in enumerate(kinds)]
+        db.sql(f"COPY (SELECT {', '.join(narrow)}, i AS \"id:ID\" FROM range({rows}) r(i)) TO '{tmp_path / 'n.csv'}'")
+        db.query(f"LOAD '{tmp_path / 'n.csv'}' AS LABEL Y")
+        for c in range(9):
+            wide, alone = (
+                db.query(f"MATCH (n:{label}) RETURN n.id AS id, n.{name} AS v ORDER BY id").fetchall()
+                for label, name in (("X", f"c{c + 63}"), ("Y", f"c{c}"))
+            )
+            assert repr(wide) == repr(alone), kinds[c]
+            assert len(wide) == rows
+
+
+def test_a_query_of_rows_to_load_stops_as_others_do(tmp_path: Path) -> None:
+    """Its interrupt was taken for an error of the query."""
+    for seconds in (0.01, 0.1, 0.3):
+        with graphdb.connect() as db, pytest.raises(QueryTimeout):
+            db.query('LOAD FROM (SELECT count(*) AS "id:ID" FROM range(10000000000)) AS LABEL X', timeout=seconds)
+
+
 def test_text_that_looks_like_tags_is_none(tmp_path: Path) -> None:
     text = "<br><p>" * 60
     lines = [

@@ -148,19 +148,24 @@ MARK(intersect_two, 2, false)
 COUNT(count_two, false)
 COUNT(count_two_others, true)
 
-// The same of the bindings that the level before finds, `sum[1]` of them, from what `bounds` found of its rows.
-extern "C" __global__ void __launch_bounds__(THREADS)
-    count_pairs(const i64 *descriptor, i64 cells, const i64 *before, i64 before_cells, const ID *table, i64 stride,
-                i64 rows, const i64 *begins, const u32 *lengths, const unsigned char *which, const i64 *first,
-                const i64 *offsets, u64 *sum, u64 *next, const volatile int *stop) {
-  __shared__ i64 cached[CACHED_CELLS];
-  __shared__ i64 cached_before[CACHED_CELLS];
-  __shared__ ID tables[WARPS][MADE_COLUMNS * Made::stride];
-  const i64 *step = fetch(before, before_cells, cached_before);
-  Made made = {step, table, stride, rows, begins, lengths, which, first, offsets, tables[threadIdx.x / 32], Cheap(step), 0};
-  count_rows<true>(fetch(descriptor, cells, cached), made, sum, next, stop);
-  add_of_warp(sum + 1, made.passed);
-}
+// The same of the bindings that the level before finds, `sum[1]` of them, from what `bounds` found of its rows: through two
+// lists, or one.
+#define COUNT_MADE(NAME, COUNT_BINDINGS)                                                                               \
+  extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
+      NAME(const i64 *descriptor, i64 cells, const i64 *before, i64 before_cells, const ID *table, i64 stride,         \
+           i64 rows, const i64 *begins, const u32 *lengths, const unsigned char *which, const i64 *first,              \
+           const i64 *offsets, u64 *sum, u64 *next, const volatile int *stop) {                                        \
+    __shared__ i64 cached[CACHED_CELLS];                                                                               \
+    __shared__ i64 cached_before[CACHED_CELLS];                                                                        \
+    __shared__ ID tables[WARPS][MADE_COLUMNS * Made::stride];                                                          \
+    const i64 *step = fetch(before, before_cells, cached_before);                                                      \
+    ID *own = tables[threadIdx.x / 32];                                                                                \
+    Made made = {step, table, stride, rows, begins, lengths, which, first, offsets, own, Cheap(step), 0};              \
+    COUNT_BINDINGS(fetch(descriptor, cells, cached), made, sum, next, stop);                                           \
+    add_of_warp(sum + 1, made.passed);                                                                                 \
+  }
+COUNT_MADE(count_pairs, count_rows<true>)
+COUNT_MADE(count_lists, count_elements)
 
 // The next table: for each element whose bit is set (without bits: for each), one row, in the order of the elements.
 extern "C" __global__ void __launch_bounds__(THREADS)

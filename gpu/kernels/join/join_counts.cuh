@@ -51,10 +51,22 @@ __device__ __forceinline__ void add_of_warp(u64 *sum, u64 found) {
   if (threadIdx.x % 32 == 0 && found) atomicAdd(sum, found);
 }
 
+// The next number that a warp draws.  One thread asks the host's flag now and then: it lies far away, and many who ask wait
+// for one another, a microsecond each.
+__device__ __forceinline__ i64 drawn_of_warp(u64 *next, const volatile int *stop, i64 &asked) {
+  u64 drawn = 0;
+  if (threadIdx.x % 32 == 0) {
+    if (blockIdx.x == 0 && threadIdx.x == 0 && clock64() - asked > 1 << 19) {
+      asked = clock64();
+      if (*stop) atomicMax(next, 1ull << 62);
+    }
+    drawn = atomicAdd(next, 1ull);
+  }
+  return (i64)__shfl_sync(~0u, drawn, 0);
+}
+
 // Count the bindings of all rows through two lists.  A warp takes 32 rows, far apart so that those of a hub are shared
 // out, and its lanes are assigned to the elements of their shorter lists, one list after the other (STMatch §VI).
-// Warps draw from `next`, and one thread asks the host's flag now and then: it lies far away, and many who ask wait for
-// one another, a microsecond each.
 template <bool CHEAP, typename Rows>
 __device__ __forceinline__ void count_rows(const i64 *step, Rows &rows, u64 *sum, u64 *next, const volatile int *stop) {
   const u32 lane = threadIdx.x % 32;
@@ -64,15 +76,7 @@ __device__ __forceinline__ void count_rows(const i64 *step, Rows &rows, u64 *sum
   u64 found = 0;
   i64 asked = clock64();
   while (true) {
-    u64 drawn = 0;
-    if (lane == 0) {
-      if (blockIdx.x == 0 && threadIdx.x == 0 && clock64() - asked > 1 << 19) {
-        asked = clock64();
-        if (*stop) atomicMax(next, 1ull << 62);
-      }
-      drawn = atomicAdd(next, 1ull);
-    }
-    const i64 batch = (i64)__shfl_sync(~0u, drawn, 0);
+    const i64 batch = drawn_of_warp(next, stop, asked);
     if (batch >= batches) break;
     const i64 row = batch + lane * batches;
     const ID *shorter = 0, *longer = 0;
@@ -111,6 +115,33 @@ __device__ __forceinline__ void count_rows(const i64 *step, Rows &rows, u64 *sum
       if (CHEAP && !cheap.passes(rows.table, rows.stride, rows.place(batch + owner * batches, owner), value)) continue;
       found += among(others, many, value);
     }
+  }
+  add_of_warp(sum, found);
+}
+
+// The same through one list: as many as it has elements, less those that the row excludes.  A lane takes a row.
+template <typename Rows>
+__device__ __forceinline__ void count_elements(const i64 *step, Rows &rows, u64 *sum, u64 *next, const volatile int *stop) {
+  const u32 lane = threadIdx.x % 32;
+  const i64 all = rows.count(), batches = (all + 31) / 32;
+  const i64 *list = list_of(step, 0), *columns = step + step[DIFFERS_AT];
+  const ID *elements = (const ID *)list[ELEMENTS];
+  u64 found = 0;
+  i64 asked = clock64();
+  while (true) {
+    const i64 batch = drawn_of_warp(next, stop, asked), row = batch * 32 + lane;
+    if (batch >= batches) break;
+    if (row >= all || !rows.make(row, lane)) continue;  // a lane reads what it wrote itself
+    Bindings values = {step, rows.table, rows.stride, rows.place(row, lane), -1};
+    const Span span = narrowed(step, list, span_of(step, list, values), values);
+    i64 left = span.end > span.begin ? span.end - span.begin : 0;
+    for (i64 i = 0; i < step[DIFFERS] && left; ++i) {
+      const ID other = rows.table[columns[i] * rows.stride + values.row];
+      bool repeated = false;
+      for (i64 j = 0; j < i; ++j) repeated = repeated || rows.table[columns[j] * rows.stride + values.row] == other;
+      left -= !repeated && holds(elements, span.begin, span.end, other);
+    }
+    found += left;
   }
   add_of_warp(sum, found);
 }

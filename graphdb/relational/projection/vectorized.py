@@ -280,6 +280,15 @@ def united(parts: Sequence[Projection], columns: Sequence[Column], keeps_all: bo
     return whole if keeps_all else Clause(whole, (), tuple((name, ColumnOf(name)) for name in names), grouped=True)
 
 
+def groups_of(source: Source, values: Sequence[SqlValue], numbered: str) -> Clause | None:
+    """Return the different values of rows as columns ``c0`` …, and their numbers."""
+    rows = rows_of(source)
+    if rows is None or not all(value.type.base in _KEYS and value.column and not value.many for value in values):
+        return None
+    columns = tuple((f"c{i}", ColumnOf(value.column or "")) for i, value in enumerate(values))
+    return Clause(rows, (), columns, grouped=True, numbered=numbered)
+
+
 def rows_of(source: Source) -> Rows | None:
     """Return the rows of a source: by their name, or what makes them."""
     return source.view if source.view is not None else source.rows

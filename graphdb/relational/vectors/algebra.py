@@ -101,8 +101,8 @@ class Clause:
     """Of what the clause makes where it is grouped, else of the rows before it."""
     window: tuple[int, int | None] = (0, None)
     """SKIP and LIMIT."""
-    numbered: bool = False
-    """Whether there is also a column ``at``, the number of a row in their order."""
+    numbered: str | None = None
+    """The name of a further column, the number of a row in their order, if there is one."""
 
     @property
     def is_smaller(self) -> bool:

@@ -40,6 +40,12 @@ ROWS = 20_000
 _BAD = 4096
 """Bad rows that are reported at a time."""
 
+_WIDEST = 900
+"""Columns that a table may have which is read row by row: DuckDB's expressions nest no deeper than 1,000."""
+
+_NAMED = 20
+"""Columns that an error names."""
+
 _SINGLE = {"ID", "START_ID", "END_ID", "TYPE", "REIFIER", "REIFIER_GRAPH", "ASSERTED", "GRAPH", "VALUE", "DATATYPE",
            "LANGUAGE"}  # fmt: skip
 """What only one column can be."""
@@ -216,7 +222,17 @@ class _Table:
             names = [name for name, *_ in rows]
             said = self._mapping.read(headers if len(headers) == len(names) else names)
             columns = [replace(column, column=name) for column, name in zip(said, names, strict=True)]
+        self._refuse_wide(columns)
         return [(column, type) for column, (_, type, *_) in zip(columns, rows, strict=True)]
+
+    def _refuse_wide(self, columns: list[Column]) -> None:
+        if len(columns) > _WIDEST:
+            raise LoadError(
+                f"the table has {len(columns):,} columns; where it is a stream, has edges with several types or a row "
+                f"that cannot be read, it may have {_WIDEST:,}",
+                source=self._name,
+                hint="mend the row, or divide the columns among several files",
+            )
 
     def _read_csv(self, path: str) -> list[tuple[Column, str]]:
         """Make a CSV file the view ``frame``; bad rows stop it, or are reported."""
@@ -224,6 +240,7 @@ class _Table:
 
         assert self._file is not None
         csv, columns = open_csv(path, self._file, self._mapping)
+        self._refuse_wide(columns)
         self._csv = csv
         try:
             csv.read(self._connection, "staged", rejects=self._skip)
@@ -321,7 +338,8 @@ class _Table:
             text, needed = lines.nodes(by_role)
         else:
             self._mapping.check()
-            names = ", ".join(column.column for column, _ in columns)
+            names = ", ".join(column.column for column, _ in columns[:_NAMED])
+            names += f" and {len(columns) - _NAMED:,} more" if len(columns) > _NAMED else ""
             raise LoadError(
                 f"no column says which vertex or edge a row is: {names}",
                 source=self._name,

@@ -160,14 +160,17 @@ class Staging:
         ).fetchall()
         shown = self._shown(columns)
         unknown = [c for c in columns if c.column not in shown and has_values(c) and not c.type]
-        if rows < _SAMPLE or not unknown:
+        wide = len(columns) > delimited.TOGETHER  # the file would be read for each group of columns
+        if not wide and (rows < _SAMPLE or not unknown):
             try:
                 return self._staged(source, columns, mapping, shown)
             except duckdb.Error:
                 if self._stopped or rows < _SAMPLE:
                     raise
-        self.connection.execute(f"CREATE OR REPLACE TABLE staged AS FROM {source}")
-        return self._staged("staged", columns, mapping, self._shown(columns))
+        if rows == _SAMPLE:
+            self.connection.execute(f"CREATE OR REPLACE TABLE staged AS FROM {source}")
+            shown = self._shown(columns)
+        return self._staged("staged", columns, mapping, shown)
 
     def _shown(self, columns: Sequence[Column]) -> dict[str, str]:
         """Return the types that the texts of the table ``staged`` show; ids are integers, or what they are called."""
@@ -197,12 +200,11 @@ class Staging:
             if sort_and_sql is None:
                 return None
             found.append((column, *sort_and_sql))
-        chosen = ", ".join(f"{sql} AS c{number}" for number, (_, _, sql) in enumerate(found))
-        table = fetched(self.connection.sql(f"SELECT {chosen} FROM {source}"))
-        return Staged(
-            mapping,
-            [(column, sort, table.column(number)) for number, (column, sort, _) in enumerate(found)],
-        )
+        values: list[arrow.ChunkedArray] = []
+        for some in delimited.together(found):
+            chosen = ", ".join(f"{sql} AS c{number}" for number, (_, _, sql) in enumerate(some))
+            values += fetched(self.connection.sql(f"SELECT {chosen} FROM {source}")).columns
+        return Staged(mapping, [(column, sort, read) for (column, sort, _), read in zip(found, values, strict=True)])
 
     def _sorted(self, column: Column, given: str, type: str, mapping: Mapping) -> tuple[Sort, str] | None:
         """Return what the values of a column are, and SQL for them, which fails at a bad row."""
