@@ -129,6 +129,8 @@ class Translator:
     def _item(self, item: ast.ReturnItem, value: SqlValue, grouped: bool) -> Vector | Aggregate:
         node = item.expression
         if not grouped:
+            if isinstance(node, ast.MapLiteral | ast.MapProjection) and node not in self.known:
+                return self._map(node, value)
             vector, base = self._value(node)
             _require(base in _HANDED_ON and base is value.type.base and not value.many)
             return vector
@@ -139,6 +141,19 @@ class Translator:
         vector, base = self._property(node) or self._value(node)
         _require(base is value.type.base and (base in _KEYS or isinstance(vector, PropertyOf)))
         return vector
+
+    def _map(self, node: ast.MapLiteral | ast.MapProjection, value: SqlValue) -> Vector:
+        """Return a map of plain values; of a vertex that is null, null."""
+        items = [item for item in node.items if item is not None]
+        keys = [key if isinstance(key, str) else key.text for key, _ in items]
+        _require(len(items) == len(node.items) and keys == [key for key, _ in value.type.fields] and not value.many)
+        there: Vector = Constant(True)
+        if isinstance(node, ast.MapProjection):
+            there = Operation("NOT", (Operation("IS NULL", (self._value(node.base)[0],)),))
+        fields = [self._value(expression) for _, expression in items]
+        for (_, base), (_, type) in zip(fields, value.type.fields, strict=True):
+            _require(base is type.base and base in _PLAIN - {Base.NODE})
+        return Operation("map", (there, *(vector for vector, _ in fields)))
 
     def _aggregate(self, node: ast.FunctionCall) -> Aggregate:
         _require(len(node.arguments) == 1)
