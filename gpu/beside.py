@@ -11,11 +11,11 @@ import threading
 from concurrent.futures import Future, wait
 
 from graphdb.common.errors import GraphDBError
+from graphdb.gpu.background import in_background, while_alive
 from graphdb.gpu.code.compiler import Cancelled
 from graphdb.gpu.code.launch import Device, faults
 from graphdb.gpu.join.crowding import piece_seconds
 from graphdb.gpu.join.segmentation import STEP
-from graphdb.gpu.overtaking import while_alive
 from graphdb.gpu.search.run import Search
 from graphdb.plan.physical import PhysicalPlan
 
@@ -57,6 +57,11 @@ class SearchesBeside:
         if plan.cache[key] >= BESIDE * COMPILED:
             self._compile(plan, counting)
 
+    @property
+    def busy(self) -> bool:
+        """Whether a thread compiles one."""
+        return bool(self._compiling)
+
     def wait_for_all(self) -> None:
         """Wait for all that is compiled beside queries."""
         wait(list(self._compiling.values()))
@@ -66,7 +71,7 @@ class SearchesBeside:
 
         def compiled() -> None:
             try:
-                with faults():
+                with faults(), in_background():
                     self._search.compile(plan, while_alive, counting=counting)
             except (GraphDBError, Cancelled) as error:
                 plan.cache["search refused"] = str(error)

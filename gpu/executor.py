@@ -143,7 +143,7 @@ class GpuExecutor:
     @property
     def preparing(self) -> bool:
         """Whether a thread writes and compiles kernels now: what other threads do meanwhile takes longer."""
-        return self._counter.busy
+        return self._counter.busy or self.strategies.compiling
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long elsewhere: what would make it quicker here is got ready by a thread, if that pays."""

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from graphdb.gpu.code.compiler import Cancelled
 from graphdb.plan.executor import Control
 
 
 class Overtaken(Exception):
     """The quicker way is ready."""
-
-
-def while_alive() -> None:
-    """Nobody waits: raise only where the process ends, which would wait for this thread."""
-    if not threading.main_thread().is_alive():
-        raise Cancelled
 
 
 def _never() -> bool:

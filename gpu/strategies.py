@@ -98,6 +98,11 @@ class Strategies:
         return found
 
     @property
+    def compiling(self) -> bool:
+        """Whether a thread compiles a search."""
+        return self._beside is not None and self._beside.busy
+
+    @property
     def beside(self) -> SearchesBeside:
         """The searches that are compiled beside joins."""
         if self._beside is None:

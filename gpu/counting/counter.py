@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import GraphDBError
+from graphdb.gpu.background import in_background, while_alive
 from graphdb.gpu.code.compiler import Cancelled
 from graphdb.gpu.code.launch import Device, faults
 from graphdb.gpu.code.machine_code import PAUSE
@@ -27,7 +28,6 @@ from graphdb.gpu.counting.lists import unranked
 from graphdb.gpu.counting.registers import TooWide, Unsupported
 from graphdb.gpu.counting.run import DeviceCount
 from graphdb.gpu.data.graph import DeviceGraph
-from graphdb.gpu.overtaking import while_alive
 from graphdb.gpu.watch import Watch
 from graphdb.plan.counting.plan import CountingPlan, added_up, parts_of
 from graphdb.plan.counting.programs import Part
@@ -198,7 +198,7 @@ class Counter:
 
         def compiled() -> None:
             try:
-                with faults():
+                with faults(), in_background():
                     self._device.module("clique", shape.macros, check=while_alive)
             except (GraphDBError, Cancelled) as error:
                 _log.info("cliques are found one by one: %s", error)
@@ -437,7 +437,7 @@ class Counter:
         def prepare() -> None:
             built: DeviceCount | _Unable = _Unable(False)
             try:
-                with faults():
+                with faults(), in_background():
                     built = self._built(plan, None)
             except (GraphDBError, Cancelled) as error:
                 _log.info("counts go on without sums: %s", error)

@@ -34,8 +34,8 @@ DEVICE_LAYERS: dict[DeviceLayer, int] = {
     "spans": LAYERS["spans"],
     "short": 3,
 }
-"""What stands for an offset layer in a row: those of the host, and the direct one with offsets of 32 bits, which lists
-have that are read by segments."""
+"""What stands for an offset layer in a row: those of the host, and the direct one with offsets of 32 bits, where a join
+reads lists by segments."""
 SHORT = 1 << 32
 """Entries from which such offsets are too short."""
 
@@ -131,11 +131,12 @@ class DeviceGraph:
 
     def lists(self, partition: Partition, whole: bool) -> DevicePartition:
         """The copy of a partition without codes; unless it is ``whole``, without any array."""
-        layer, longest = partition.layer, partition.max_degree
+        layer, longest = segment_layer(partition), partition.max_degree
         if not whole:
-            return DevicePartition(segment_layer(partition), partition.groups, None, None, None, None, longest)
+            return DevicePartition(layer, partition.groups, None, None, None, None, longest)
         upload, cached = self.memory.upload, self.memory.cached_or_built
-        offsets = cached("whole", partition.offsets, lambda: upload(partition.offsets))
+        dtype = np.uint32 if layer == "short" else np.int64
+        offsets = cached("whole", partition.offsets, lambda: upload(partition.offsets, dtype))
         neighbours = cached("whole", partition.neighbours, lambda: upload(partition.neighbours))
         return DevicePartition(layer, partition.groups, offsets, neighbours, None, None, longest)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from graphdb.gpu.card import Rates
-from graphdb.gpu.data.residency import lists_of_plan
+from graphdb.gpu.data.residency import PAGED, lists_of_plan
 from graphdb.gpu.join.segmentation import FOUND, TABLES
 from graphdb.gpu.join.tables import divided
 from graphdb.plan.physical import PhysicalPlan, StepColumn
@@ -20,7 +20,7 @@ def piece_seconds(plan: PhysicalPlan, counting: bool, budget: int, rates: Rates)
     Parameters
     ----------
     budget
-        Bytes of the device, all lists among them.
+        Bytes of the device, all lists among them, or the pages of those that are read most.
     """
     steps, width = plan.program.steps, np.dtype(plan.dtype).itemsize
     lists = steps[:, StepColumn.LISTS_END] - steps[:, StepColumn.LISTS]
@@ -30,7 +30,8 @@ def piece_seconds(plan: PhysicalPlan, counting: bool, budget: int, rates: Rates)
         plan.steps[level].estimate * ((level + 2) * width + FOUND + 12 * int(lists[level + 1] > 1) * lists[level + 1])
         for level in range(tables)
     ]
-    room = TABLES * max(budget - sum(each.nbytes for each in lists_of_plan(plan, counting)), 0)
+    left = budget - sum(each.nbytes for each in lists_of_plan(plan, counting))
+    room = TABLES * max(left, (1 - PAGED) * budget)
     parts = divided(room, needed)
     pieces = sum(max(float(each) / max(part, 1.0) - 1.0, 0.0) for each, part in zip(needed, parts, strict=True))
     return PIECE * rates.answer * pieces

@@ -244,7 +244,7 @@ class _Ways:
         reads, divisible = self._reads, self._divisible
         whole = {row for slot, count in zip(self._slots, ranges, strict=True) if count == 1 for row in reads[slot]}
         whole |= {row for slot in reads for row in reads[slot] if row not in divisible[slot]}
-        return sum(_bytes(self._partitions[row]) for row in whole)
+        return sum(_copied_bytes(self._partitions[row]) for row in whole)
 
     def _grids(self, ranges: tuple[int, ...]) -> list[tuple[int, int, int]]:
         """The lists that are read by blocks."""
@@ -289,6 +289,11 @@ def _bytes(partition: Partition) -> int:
 def _streamed_bytes(partition: Partition) -> int:
     """The same where they are read by segments."""
     return partition.offsets.size * segment_offsets(partition).itemsize + partition.neighbours.nbytes
+
+
+def _copied_bytes(partition: Partition) -> int:
+    """The same where they are copied whole beside segments."""
+    return _streamed_bytes(partition) if partition.layer == "direct" else _bytes(partition)
 
 
 def _scans(plan: PhysicalPlan) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import MemoryLimitError
+from graphdb.common.errors import MemoryLimitError, QueryTimeout
 from graphdb.execute.counting.cliques import count_cliques
 from graphdb.execute.counting.crt import Numbers, times
 from graphdb.execute.counting.plan_run import count_by_vertex, count_matches, part_totals, vertex_division
@@ -292,6 +292,12 @@ class HostExecutor:
             timings.overran(_SEARCH, most)
             known.decided = Decision(sums, known.costs, OFTEN, OFTEN)
             return None
+        except QueryTimeout:  # of whoever has called: the next run would end there again
+            taken = time.perf_counter() - started
+            if usual is not None and taken > usual:
+                timings.overran(_SEARCH, taken)
+                known.decided = Decision(sums, known.costs, OFTEN, OFTEN)
+            raise
         timings.note(_SEARCH, time.perf_counter() - started)
         return found
 

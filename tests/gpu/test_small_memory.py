@@ -18,6 +18,8 @@ from graphdb.execute.host import HostExecutor
 from graphdb.gpu import beside
 from graphdb.gpu.beside import SearchesBeside
 from graphdb.gpu.code.launch import Module
+from graphdb.gpu.data import graph as data_graph
+from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.residency import lists_of_plan
 from graphdb.gpu.join import crowding, pieces
 from graphdb.gpu.join.pieces import Run
@@ -31,7 +33,7 @@ from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 from tests import emulator
 from tests.execute.test_host import REPEATABLE, pattern
-from tests.gpu.executors import EMULATED, EXAMPLES, SMALL, device_executor, opened
+from tests.gpu.executors import EMULATED, EXAMPLES, SMALL, device_executor, opened, segmented
 from tests.gpu.test_device import TRIANGLE
 from tests.gpu.test_executors import check
 from tests.gpu.test_pages import rows, simple_graph
@@ -210,3 +212,26 @@ def test_a_share_of_the_roots_and_a_limit_are_joined() -> None:
         device = within(1 << 17)
         assert sum(block.count for block in device.run(plan, Control(limit=7))) == 7
         assert sum(block.count for block in device.run(plan, Control(share=(0, 5)))) > 0
+
+
+@EMULATED
+@pytest.mark.parametrize("short", [True, False])
+def test_lists_that_are_copied_whole_beside_segments_have_short_offsets(short: bool) -> None:
+    """Where these have 32 bits: then they take half as much of a small budget."""
+    rng = np.random.default_rng(5)
+    ends = np.unique(rng.integers(0, 400, (2, 3_000)), axis=1)
+    graph = DataGraph(ArraySource(ends[0], np.full(ends.shape[1], 400), ends[1], 401), layer="direct")
+    plan = make_plan(pattern(3, [(0, 1, (400,), True), (1, 2, (400,), True), (0, 2, (400,), True)], REPEATABLE), graph)
+    with (
+        emulator.installed(),
+        segmented(1),
+        mock.patch.object(data_graph, "SHORT", 1 << 32 if short else 0),
+        mock.patch.object(DeviceMemory, "upload", side_effect=DeviceMemory.upload, autospec=True) as uploaded,
+    ):
+        device: Any = device_executor("join", SMALL["join"], 1 << 24)
+        found = device.strategies.join.segments(plan, False)
+        assert [each for each in found.slots if each.ranges > 1] == []
+        assert rows(device, plan) == rows(HostExecutor(1), plan) != {}
+        offsets = {id(each.offsets) for each in plan.partitions}
+        copied = [call for call in uploaded.call_args_list if id(call.args[1]) in offsets]
+        assert {np.dtype(call.args[2]) for call in copied} == {np.dtype(np.uint32 if short else np.int64)}

@@ -54,6 +54,9 @@ ORDERED = [
     "MATCH (a:Person) WHERE a.id < 0 WITH a.city AS city, count(*) AS n RETURN city, n ORDER BY n",
     "MATCH (a:Person) RETURN a.id, a.size ORDER BY a.size DESC LIMIT 3",
     "MATCH (a:Person) WITH a, toFloat(a.id - 200) / 8 AS x ORDER BY x LIMIT 300 RETURN x, a.id ORDER BY x DESC LIMIT 290",
+    "MATCH (a:Person) OPTIONAL MATCH (a)-[:KNOWS]->(b {age: 3}) WITH a, b RETURN b {.name, .born, .age, .on} AS m, {k: a.id, s: a.size} AS o ORDER BY a.id, b.id",
+    "MATCH (a:Person) RETURN a {.name, .city, more: a.id + 1} AS m, a.id ORDER BY a.id DESC LIMIT 30",
+    "MATCH (a:Person) RETURN a {.seen, .size} AS m, {a: a.name, c: a.city} AS n ORDER BY a.id LIMIT 30",
 ]  # fmt: skip
 SETS = [
     "MATCH (a:Person) RETURN DISTINCT a.name, a.age",

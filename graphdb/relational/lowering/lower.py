@@ -86,7 +86,7 @@ class Lowering(Matches):
             if len(found) == _TOGETHER:
                 united.append(self._as_table(self._union(found, query.keeps_all)))
                 found = []
-            found.append(self._part(_distinct(part) if once else part, start))
+            found.append(self._part(_distinct(part) if once else part, start, once=once))
         found = united + found
         while len(found) > 2 * _TOGETHER:
             some = (found[at : at + _TOGETHER] for at in range(0, len(found), _TOGETHER))
@@ -107,7 +107,8 @@ class Lowering(Matches):
 
     # --- clauses
 
-    def _part(self, clauses: Sequence[ast.ClauseNode], start: Relation) -> Projection:
+    def _part(self, clauses: Sequence[ast.ClauseNode], start: Relation, *, once: bool = False) -> Projection:
+        """Lower one part of a UNION; ``once`` if that returns equal rows once, so that the part need not."""
         relation, rest, nested = start, list(clauses), 0
         self._names = free_variables(tuple(clauses))
         self._clauses = tuple(clauses)
@@ -120,7 +121,7 @@ class Lowering(Matches):
                 live, nested = self._live(relation, rest), 0
                 relation = self._table(self._filtered(relation, live), live)
             if isinstance(clause, ast.ReturnClause):
-                return self._project(relation, clause, written=not self._within)
+                return self._project(relation, clause, written=not self._within, repeated=once)
             if isinstance(clause, ast.MatchClause):
                 matches = [clause] if clause.optional else leading(rest, relation.names)
                 rest = _starred(matches, _measured(matches, rest[len(matches) :]))
@@ -195,7 +196,7 @@ class Lowering(Matches):
         found = {each.name: column_at(f"c{i}", each) for i, each in enumerate(projection.columns)}
         source = projection.source
         if projection.ordered:
-            rows = replace(source.rows, numbered=True) if isinstance(source.rows, Clause) else None
+            rows = replace(source.rows, numbered="at") if isinstance(source.rows, Clause) else None
             source = Source.made(f"(SELECT q.*, row_number() OVER () AS at FROM {source} q)", source, rows=rows)
             found[ORDER] = column("at", INTEGER)
         if self._groups is not None:
@@ -204,7 +205,9 @@ class Lowering(Matches):
             source = self._materialized(f"SELECT q.* FROM {source} q", source, made=source.rows)
         return Relation(source, found, tuple(conjuncts(clause.where)))
 
-    def _project(self, relation: Relation, returns: ast.ReturnClause, *, written: bool = False) -> Projection:
+    def _project(
+        self, relation: Relation, returns: ast.ReturnClause, *, written: bool = False, repeated: bool = False
+    ) -> Projection:
         items = self._items(returns, relation)
         aggregated = any(contains_aggregate(item.expression) for item in items)
         waiting = any(contains_aggregate(part) and not is_aggregate(part) for part in self._computed_in(items))
@@ -224,7 +227,9 @@ class Lowering(Matches):
         window = window_of(returns, self._snapshot, self._arguments, self._text)
         groups = None if relation.grouped else self._groups
         bound = self._head[1] if written and self._head is not None and self._head[0] is relation else None
-        return self._projecting(relation, bound).project(returns, items, window, groups=groups, written=written)
+        return self._projecting(relation, bound).project(
+            returns, items, window, groups=groups, written=written, repeated=repeated
+        )
 
     def _computed_in(self, node: object) -> Iterator[ast.Expression]:
         """Yield what Python computes for tables of rows, of some expressions."""

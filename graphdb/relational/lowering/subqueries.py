@@ -21,6 +21,7 @@ from graphdb.relational.lowering.semijoins import Semijoins
 from graphdb.relational.program import Applied, Called, Computed, Counted
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
 from graphdb.relational.projection.sql import Projection
+from graphdb.relational.projection.vectorized import groups_of
 from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.sql.computing import Input
 from graphdb.sql.value import SqlValue, as_list, column, column_at
@@ -325,7 +326,8 @@ class Subqueries(Semijoins):
         columns = [f"{value.sql} AS c{i}" for i, value in enumerate(values.values())]
         if not each and all(map(_is_alike, values.values())):
             distinct = f"SELECT DISTINCT {', '.join(columns)} FROM {left.source} b"
-            table = self._materialized(f"SELECT v.*, row_number() OVER () AS g FROM ({distinct}) v", left.source)
+            numbered = f"SELECT v.*, row_number() OVER () AS g FROM ({distinct}) v"
+            table = self._materialized(numbered, left.source, made=groups_of(left.source, [*values.values()], "g"))
             same = [f"{o}.c{i} IS NOT DISTINCT FROM {value.of('l')}" for i, value in enumerate(values.values())]
             join, reads = f"{table} {o} ON {all_of(same)} {how} ({{0}}) {r} ON {r}.g = {o}.g", table
         else:

@@ -85,6 +85,7 @@ class ProjectionCompiler:
         *,
         groups: Source | None = None,
         written: bool = False,
+        repeated: bool = False,
     ) -> Projection:
         """Project the relation by any RETURN clause.
 
@@ -95,6 +96,8 @@ class ProjectionCompiler:
             for each of them, and its rows say of which they are (column ``g``).
         written
             Whether the rows go to the user: properties that nothing else needs are then gathered for them after SQL.
+        repeated
+            Whether rows of DISTINCT may come again where no SKIP or LIMIT counts them: a UNION returns each once.
         """
         rows, relation = self._rows(self._beside), self._relation
         ordered = relation.variables.get(ORDER)
@@ -120,7 +123,7 @@ class ProjectionCompiler:
             else (item, value)
             for item, value in compiled
         ]
-        return self._groups(returns, window, compiled, compiler, where, groups)
+        return self._groups(returns, window, compiled, compiler, where, groups, repeated and window == (0, None))
 
     def _each_row(
         self,
@@ -190,6 +193,7 @@ class ProjectionCompiler:
         compiler: Compiler,
         where: list[str],
         groups: Source | None,
+        repeated: bool,
     ) -> Projection:
         """Project by a clause with aggregates or DISTINCT; see :meth:`project`."""
         relation = self._relation
@@ -215,7 +219,7 @@ class ProjectionCompiler:
             keyed = [i for i, (_, value) in enumerate(compiled) if value.table and has_key(value.type, value.bases)]
             chosen += [f"{key(compiler, compiled[i][1])} AS k{i}" for i in keyed]
         joins = compiler.rows.joins
-        distinct = "DISTINCT " if returns.distinct and not several else ""
+        distinct = "DISTINCT " if returns.distinct and not (several or repeated) else ""
         columns = ", ".join(chosen)
         inner = f"SELECT {distinct}{columns}{self._of_group} FROM {relation.source} b {joins}{_where(where)}{group}"
         if groups is not None and not keys:

@@ -129,6 +129,8 @@ class Translator:
     def _item(self, item: ast.ReturnItem, value: SqlValue, grouped: bool) -> Vector | Aggregate:
         node = item.expression
         if not grouped:
+            if isinstance(node, ast.MapLiteral | ast.MapProjection) and node not in self.known:
+                return self._map(node, value)
             vector, base = self._value(node)
             _require(base in _HANDED_ON and base is value.type.base and not value.many)
             return vector
@@ -139,6 +141,19 @@ class Translator:
         vector, base = self._property(node) or self._value(node)
         _require(base is value.type.base and (base in _KEYS or isinstance(vector, PropertyOf)))
         return vector
+
+    def _map(self, node: ast.MapLiteral | ast.MapProjection, value: SqlValue) -> Vector:
+        """Return a map of plain values; of a vertex that is null, null."""
+        items = [item for item in node.items if item is not None]
+        keys = [key if isinstance(key, str) else key.text for key, _ in items]
+        _require(len(items) == len(node.items) and keys == [key for key, _ in value.type.fields] and not value.many)
+        there: Vector = Constant(True)
+        if isinstance(node, ast.MapProjection):
+            there = Operation("NOT", (Operation("IS NULL", (self._value(node.base)[0],)),))
+        fields = [self._value(expression) for _, expression in items]
+        for (_, base), (_, type) in zip(fields, value.type.fields, strict=True):
+            _require(base is type.base and base in _PLAIN - {Base.NODE})
+        return Operation("map", (there, *(vector for vector, _ in fields)))
 
     def _aggregate(self, node: ast.FunctionCall) -> Aggregate:
         _require(len(node.arguments) == 1)
@@ -278,6 +293,15 @@ def united(parts: Sequence[Projection], columns: Sequence[Column], keeps_all: bo
     whole = Union(tuple(part for part in rows if part is not None))
     names = [f"c{i}" for i in range(len(columns))]
     return whole if keeps_all else Clause(whole, (), tuple((name, ColumnOf(name)) for name in names), grouped=True)
+
+
+def groups_of(source: Source, values: Sequence[SqlValue], numbered: str) -> Clause | None:
+    """Return the different values of rows as columns ``c0`` …, and their numbers."""
+    rows = rows_of(source)
+    if rows is None or not all(value.type.base in _KEYS and value.column and not value.many for value in values):
+        return None
+    columns = tuple((f"c{i}", ColumnOf(value.column or "")) for i, value in enumerate(values))
+    return Clause(rows, (), columns, grouped=True, numbered=numbered)
 
 
 def rows_of(source: Source) -> Rows | None:

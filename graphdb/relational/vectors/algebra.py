@@ -40,7 +40,7 @@ class PropertyOf:
 class Operation:
     """An operator over values: ``= <> < <= > >=``, ``AND OR NOT``, ``+ - *``, ``//`` of integers and ``/`` of others,
     ``IS NULL``, ``coalesce``, ``toFloat``, parts of dates (``year`` …); ``CASE``, whose operands are conditions,
-    each followed by its result, and what else it is.
+    each followed by its result, and what else it is; ``map``, whose operands are whether there is one and its values.
     """
 
     operator: str
@@ -101,8 +101,8 @@ class Clause:
     """Of what the clause makes where it is grouped, else of the rows before it."""
     window: tuple[int, int | None] = (0, None)
     """SKIP and LIMIT."""
-    numbered: bool = False
-    """Whether there is also a column ``at``, the number of a row in their order."""
+    numbered: str | None = None
+    """The name of a further column, the number of a row in their order, if there is one."""
 
     @property
     def is_smaller(self) -> bool:

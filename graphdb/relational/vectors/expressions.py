@@ -259,6 +259,15 @@ def _day(days: NDArray[np.datetime64]) -> NDArray[np.int64]:
 
 _Operator = Callable[[list[arrow.Array]], arrow.Array]
 
+
+def _map(operands: list[arrow.Array]) -> arrow.Array:
+    """Return maps as structs of their values, without their keys."""
+    there, *fields = operands
+    some = _true(there)
+    fields = [field.decoded() for field in fields]
+    return arrow.struct_array(fields, [f"f{i}" for i in range(len(fields))], None if some.all() else some)
+
+
 _OPERATORS: Mapping[str, _Operator] = {
     "=": _compared(np.equal),
     "<>": _compared(np.not_equal),
@@ -278,6 +287,7 @@ _OPERATORS: Mapping[str, _Operator] = {
     "IS NULL": _is_null,
     "coalesce": _first_there,
     "CASE": _case,
+    "map": _map,
     "year": _part(_year),
     "quarter": _part(_quarter),
     "month": _part(_month),

@@ -70,9 +70,9 @@ def _frame(
     else:
         made = _each(rows, ordered(rows.order, rows.window, frame, properties), properties)
     names = [name for name, _ in rows.columns]
-    if rows.numbered:
-        made = _with_numbers(made, names)
-        names = [*names, "at"]
+    if rows.numbered is not None:
+        made = _with_numbers(made, names, rows.numbered)
+        names = [*names, rows.numbered]
     return made, names
 
 
@@ -95,6 +95,8 @@ def _compressed(
     table = tables.get(below) if isinstance(below, str) else None
     if table is None or len(table) <= _LARGE or not clause.grouped:
         return None
+    if not computed and all(isinstance(vector, Aggregate) for _, vector in clause.columns):
+        return None  # one group
     try:
         return compressed(without_columns_between(clause), table, properties, check)
     except NotVectorized:
@@ -129,9 +131,9 @@ def _maker(vector: Vector, frame: Frame, properties: Properties) -> Maker:
     return lambda places: evaluated(vector, frame if places is None else frame.at(places), properties)
 
 
-def _with_numbers(frame: Frame, names: list[str]) -> Frame:
+def _with_numbers(frame: Frame, names: list[str], column: str) -> Frame:
     makers = {name: _maker_of(frame, name) for name in names}
-    return Frame(len(frame), makers | {"at": made_once(lambda: arrow.numbers(np.arange(1, len(frame) + 1)))})
+    return Frame(len(frame), makers | {column: made_once(lambda: arrow.numbers(np.arange(1, len(frame) + 1)))})
 
 
 def _maker_of(frame: Frame, name: str) -> Maker:
