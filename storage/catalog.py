@@ -95,9 +95,19 @@ class VertexLabel:
 
 
 class Catalog:
-    """The catalog of the database behind ``connection``, which stays the caller's, as its ``transactions`` do."""
+    """The catalog of the database behind ``connection``, which stays the caller's, as its ``transactions`` do.
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, transactions: Transactions | None = None) -> None:
+    ``in_memory`` says that the database ends with its process.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        transactions: Transactions | None = None,
+        *,
+        in_memory: bool = False,
+    ) -> None:
+        self._in_memory = in_memory
         self._connection = connection
         self.transactions = Transactions(connection) if transactions is None else transactions
         self._lazy_engine: sqlalchemy.Engine | None = None
@@ -175,11 +185,14 @@ class Catalog:
     def add_prefixes(self, prefixes: dict[str, str]) -> None:
         """Declare prefixes where their names are free."""
         if prefixes:
-            execute(
-                self._connection,
-                "INSERT INTO _graphdb.prefix SELECT unnest($names), unnest($iris) ON CONFLICT DO NOTHING",
-                {"names": list(prefixes), "iris": list(prefixes.values())},
-            )
+            declared = self.prefixes()  # asked for: planning ON CONFLICT takes longer
+            new = {name: iri for name, iri in prefixes.items() if name not in declared}
+            if new:
+                execute(
+                    self._connection,
+                    "INSERT INTO _graphdb.prefix SELECT unnest($names::VARCHAR[]), unnest($iris::VARCHAR[])",
+                    {"names": list(new), "iris": list(new.values())},
+                )
 
     def set_prefix(self, name: str, iri: str) -> None:
         """Declare a prefix, or declare it anew."""
@@ -226,11 +239,19 @@ class Catalog:
 
     def begin_work(self, what: str) -> None:
         """Note, outside of any transaction, that something long begins; whoever finds the note knows it was killed."""
-        execute(self._connection, "INSERT OR REPLACE INTO _graphdb.meta VALUES ('work', ?)", [what])
+        import duckdb
+
+        if self._in_memory:  # nobody will find it
+            return
+        try:
+            execute(self._connection, "INSERT INTO _graphdb.meta VALUES ('work', ?)", [what])
+        except duckdb.ConstraintException:  # a note is left over; to plan for one takes longer
+            execute(self._connection, "INSERT OR REPLACE INTO _graphdb.meta VALUES ('work', ?)", [what])
 
     def end_work(self) -> None:
         """Take the note away; within the transaction of the work, it goes with the work's success."""
-        execute(self._connection, "DELETE FROM _graphdb.meta WHERE key = 'work'")
+        if not self._in_memory:
+            execute(self._connection, "DELETE FROM _graphdb.meta WHERE key = 'work'")
 
     def unfinished(self) -> str | None:
         """What a process that is no more had begun and never ended."""
@@ -248,8 +269,8 @@ class Catalog:
         execute(
             self._connection,
             "INSERT INTO _graphdb.source"
-            " SELECT ? + unnest(range(len(?))), unnest(?::VARCHAR[]), unnest(?::BIGINT[]), now()",
-            [first, paths, paths, triples],
+            " SELECT unnest($ids::BIGINT[]), unnest($paths::VARCHAR[]), unnest($triples::BIGINT[]), now()",
+            {"ids": [*range(first, first + len(paths))], "paths": paths, "triples": triples},
         )
 
     def create_load_errors(self) -> None:

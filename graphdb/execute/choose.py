@@ -362,9 +362,9 @@ class ChoosingExecutor:
                 known.disturbed += 1
             else:
                 known.timings.note(ran.name, seconds)
-                first = known.timings.runs[ran.name] <= LEARNED
-                if ran is self.host and counting and first and seconds > self._small / 2:
-                    self.costs.note_count(plan, seconds)
+                runs = known.timings.runs[ran.name]
+                if ran is self.host and counting and runs <= LEARNED:
+                    self.costs.note_count(plan, seconds, first=runs == 1)
             if ran is self.host and self._device is not None:
                 self._device.missed(plan, counting, seconds)
 

@@ -13,6 +13,8 @@ FURTHER = 0.75
 """… this share of it."""
 HOST_START = 3e-3
 """Seconds until all of them work."""
+SMALLEST = 0.1
+"""The share of what one thread does alone below which a count says nothing of how fast that is."""
 HOST_ROWS = 1e8
 """Rows that it writes in a second, all threads together."""
 
@@ -22,14 +24,15 @@ class HostCosts:
 
     def __init__(self, host: HostExecutor) -> None:
         self._host = host
-        self._biases = {kind: Bias() for kind in ("search", "cliques", "twins", "tree", "sums")}
-        """Of the estimates of each way."""
+        kinds = ("search", "cliques", "twins", "tree", "sums")
+        self._biases = {(kind, alone): Bias() for kind in kinds for alone in (False, True)}
+        """Of the estimates of each way, on all threads or alone."""
 
     def of(self, plan: PhysicalPlan, counting: bool) -> float:
         """Seconds that a run (or with ``counting``, a count) is expected to take, by estimates of the same kind."""
         kind, work = _work(plan, counting)
         written = 0.0 if counting or not plan.steps else plan.steps[plan.row_steps - 1].estimate / HOST_ROWS
-        return self._biases[kind].factor * self.scanning(work) + written
+        return self._biases[kind, work < self._host.inline_cost].factor * self.scanning(work) + written
 
     def scanning(self, work: float) -> float:
         """Seconds in which so many elements are expected to be scanned."""
@@ -41,11 +44,14 @@ class HostCosts:
         """The same of one thread."""
         return work / HOST_RATE
 
-    def note_count(self, plan: PhysicalPlan, seconds: float) -> None:
-        """Learn from what a count took, unless it was too small for more than one thread."""
+    def note_count(self, plan: PhysicalPlan, seconds: float, *, first: bool) -> None:
+        """Learn from what a count took, unless it was so small that most of that went into its start; of one thread's
+        not from a plan's first one, which makes ready as long as it counts.
+        """
         kind, work = _work(plan, True)
-        if work > self._host.inline_cost:
-            self._biases[kind].note(self.scanning(work), seconds)
+        alone = work < self._host.inline_cost
+        if work > (SMALLEST * self._host.inline_cost if alone else 0.0) and not (alone and first):
+            self._biases[kind, alone].note(self.scanning(work), seconds)
 
 
 def _work(plan: PhysicalPlan, counting: bool) -> tuple[str, float]:

@@ -155,7 +155,7 @@ class Planner:
             steps += self._edge_steps(bound, done)
         ordered = [] if self._wanted is None else self._enumerated(steps, self._wanted[first])
         enumerated, parents = len(ordered), list(range(-1, len(ordered) - 1))
-        self._grow([step for step in steps if step not in ordered], enumerated - 1, ordered, parents)
+        self._grow([step for step in steps if step not in ordered], enumerated - 1, ordered, parents, first)
         return DeltaPlan(first, relation, tuple(ordered), tuple(parents), work, enumerated)
 
     def _enumerated(self, steps: Sequence[Step], wanted: set[int]) -> list[Step]:
@@ -167,45 +167,51 @@ class Planner:
                 found.append(step)
         return found[::-1]
 
-    def twins(self, left: Step, right: Step) -> bool:
-        """Whether two steps bind leaves at one vertex by one relation, which differ from each other and all the same.
+    def twins(self, left: Step, right: Step, first: int) -> bool:
+        """Whether two steps of the plan of edge ``first`` bind vertices by the same lists, to the same vertices, but
+        each to another one, and all else that is compared with one of them is with both.
 
         Either may then be counted without the other, and their counts be multiplied: one less for each twin before.
+        Of several lists, those of both come before ``first``, or after it, as what they admit is one set then; of one,
+        what comes before is among what comes after.
         """
         if left is right or isinstance(left, EdgeStep) or isinstance(right, EdgeStep):
             return False
-        if not (left.legs and right.legs):
-            return False
         a, b = left.vertex, right.vertex
+        several = len(left.legs) > 1
+        mine, theirs = (
+            sorted((leg.relation, leg.of, several and leg.edge > first) for leg in step.legs) for step in (left, right)
+        )
         return (
-            len(self._near[a]) == len(self._near[b]) == 1
-            and not {left.legs[0].edge, right.legs[0].edge} & self._stepped
-            and (left.legs[0].relation, left.legs[0].of) == (right.legs[0].relation, right.legs[0].of)
+            bool(mine)
+            and mine == theirs
+            and len(self._near[a]) == len(self._near[b]) == len(mine)
+            and not {leg.edge for leg in (*left.legs, *right.legs)} & self._stepped
             and {a, b} <= self._plainly
             and self._differ[a] - {b} == self._differ[b] - {a}
             and b in self._differ[a]
         )
 
-    def _grow(self, steps: list[Step], parent: int, ordered: list[Step], parents: list[int]) -> None:
+    def _grow(self, steps: list[Step], parent: int, ordered: list[Step], parents: list[int], first: int) -> None:
         """Add the trees of steps to a preorder: one for each component of those that depend on each other."""
         while steps:
             component, left = [0], list(range(1, len(steps)))
             for number in component:  # which grows
-                apart = [other for other in left if not self._depend(steps[number], steps[other])]
+                apart = [other for other in left if not self._depend(steps[number], steps[other], first)]
                 component += sorted(set(left) - set(apart))
                 left = apart
             own = len(ordered)
             ordered.append(steps[0])
             parents.append(parent)
-            self._grow([steps[number] for number in sorted(component[1:])], own, ordered, parents)
+            self._grow([steps[number] for number in sorted(component[1:])], own, ordered, parents, first)
             steps = [steps[number] for number in left]
 
-    def _depend(self, left: Step, right: Step) -> bool:
+    def _depend(self, left: Step, right: Step, first: int) -> bool:
         """Whether one step reads what the other binds, or a check what both bind, unless they are twins."""
         a, b = self.slot(left), self.slot(right)
         if a in self._reads(right) or b in self._reads(left):
             return True
-        return (a, b) in self._compared and not self.twins(left, right)
+        return (a, b) in self._compared and not self.twins(left, right, first)
 
     def slot(self, step: Step) -> int:
         """Return what a step binds."""

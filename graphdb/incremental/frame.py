@@ -80,6 +80,8 @@ LAST_RECORD = 28
 CHUNKS = 29
 SEARCH_CELLS = 30
 
+ALL = 1 << 62
+"""As many bindings as there are."""
 CHUNK = 64
 """Bindings that are found at once where what depends on them is only counted."""
 

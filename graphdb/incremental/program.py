@@ -213,14 +213,21 @@ class _Tables:
             if isinstance(step, EdgeStep):
                 self._write_edge_step(plan, step, bound)
             else:
-                counted = plan.steps[plan.enumerated :] if number >= plan.enumerated else ()
-                vertices = [other for other in counted if isinstance(other, VertexStep)]
-                twins = [other for other in vertices if self._planner.twins(step, other)]
+                twins = self._twins(plan, number)
                 self._write_vertex_step(plan, step, twins, bound)
             self._steps[-1] += self._family(plan, number, first)
         row = [plan.relation, edge.source, edge.target, self._edge_slot(plan.edge), first, len(self._steps), begin, end]
         work = min(int(plan.work * _SCALE), 1 << 30)
         self._plans.append([*row, int(edge.source == edge.target), orders, work])
+
+    def _twins(self, plan: DeltaPlan, number: int) -> list[VertexStep]:
+        """Return the twins that a step is counted beside."""
+        steps, parents = plan.steps, plan.parents
+        if number < plan.enumerated or number in parents:
+            return []
+        beside = [i for i, parent in enumerate(parents) if parent == parents[number] and i not in parents]
+        twins = [steps[i] for i in beside if self._planner.twins(steps[number], steps[i], plan.edge)]
+        return [step for step in twins if isinstance(step, VertexStep)]
 
     def _family(self, plan: DeltaPlan, number: int, first: int) -> list[int]:
         """Return a step's parent, first child and next sibling, or -1, and the cell behind them (:mod:`.frame`)."""
@@ -239,8 +246,8 @@ class _Tables:
     def _write_vertex_step(self, plan: DeltaPlan, step: VertexStep, twins: list[VertexStep], bound: set[int]) -> None:
         """Write a step.
 
-        Of twins, those whose edge comes before the plan's own are counted first: what they may be bound to, the others
-        may be bound to as well, so that each has one less to be bound to for every twin before it.
+        Of twins by one edge, those whose edge comes before the plan's own are counted first: what they may be bound to,
+        the others may be bound to as well, so that each has one less to be bound to for every twin before it.
         """
         legs = len(self._legs)
         for leg in step.legs:
@@ -250,6 +257,7 @@ class _Tables:
         bit = step.vertex if step.candidate else -1
         countable = bit < 0 and len(step.legs) == 1 and not self._legs[-1][3]
         countable = countable and all(row[0] == frame.UNEQUAL for row in self._checks[begin:])
+        countable = countable or (len(step.legs) > 1 and bool(twins))
         before = sum(_order(twin, plan) < _order(step, plan) for twin in twins) if countable else -1
         row = [frame.VERTEX, step.vertex, legs, len(self._legs), begin, end, bit, before, counted]
         self._steps.append(row)
@@ -269,4 +277,4 @@ def _table(rows: list[list[int]], columns: int) -> Ints:
 
 def _order(step: VertexStep, plan: DeltaPlan) -> tuple[bool, int]:
     """What twins are counted by."""
-    return step.legs[0].edge > plan.edge, step.vertex
+    return len(step.legs) == 1 and step.legs[0].edge > plan.edge, step.vertex

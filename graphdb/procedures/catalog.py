@@ -8,7 +8,10 @@ from typing import Any
 from graphdb._version import __version__
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.procedures.registry import Procedure, Procedures, Seen
-from graphdb.procedures.signature import signature_of
+from graphdb.procedures.signature import Signature, signature_of
+
+_SIGNATURES: dict[str, Signature] = {}
+"""Those that were read, by their texts."""
 
 
 def standard() -> Procedures:
@@ -47,7 +50,10 @@ def standard() -> Procedures:
             "The procedures that CALL knows.",
         ),
     ):
-        found.add(Procedure(signature_of(text, function), function, description, sees=True))
+        signature = _SIGNATURES.get(text)
+        if signature is None:
+            signature = _SIGNATURES[text] = signature_of(text, function)
+        found.add(Procedure(signature, function, description, sees=True))
     return found
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.arrays.arrow import ArrowViews, listed, unnested
+from graphdb.storage.arrays.arrow import LISTED, ArrowViews, listed, unnested
 from graphdb.storage.dictionary import hash_index
 from graphdb.storage.dictionary.known_hashes import KnownHashes
 from graphdb.storage.dictionary.literal_kinds import Kinds
@@ -53,10 +53,10 @@ def term_counts(connection: duckdb.DuckDBPyConnection) -> tuple[int, int]:
     StorageError
         Their ids are not what they are counted by: arrays of that size would be of any size.
     """
-    [(resources, first, last, literals, first_literal, last_literal)] = execute(
+    (resources, first, last), (literals, first_literal, last_literal) = execute(
         connection,
-        "FROM (SELECT count(*), min(id), max(id) FROM _graphdb.resource),"
-        " (SELECT count(*), min(id), max(id) FROM _graphdb.literal)",
+        "SELECT count(*), min(id), max(id) FROM _graphdb.resource"
+        " UNION ALL SELECT count(*), min(id), max(id) FROM _graphdb.literal",
     ).fetchall()
     verify_numbers(resources, first, last, 0)
     verify_numbers(literals, first_literal, last_literal, LITERAL_BASE)
@@ -192,12 +192,18 @@ class Numbering:
         first, notes = self._upcoming("resource"), arrow.dictionary(arrow.INT32, arrow.STRING)
         schema = arrow.schema({"id": arrow.INT64, "iri": arrow.STRING})
         for terms in _stream(schema, first, ((piece,) for piece in iris)).tables():
+            if len(terms) <= LISTED:
+                self._append_small("resource", terms)
+                continue
             with self._views.view("_graphdb_terms", terms):
                 self._insert("resource", "SELECT id, iri FROM _graphdb_terms")
         first = self._upcoming("literal")
         schema = arrow.schema({"id": arrow.INT64, "lexical": arrow.STRING, "datatype": notes, "language": notes})
         for values in _stream(schema, first, literals).tables():
-            if len(values):
+            if len(values) <= LISTED:
+                self._datatypes = datatypes
+                self._append_small("literal", values)
+            else:
                 with self._views.view("_graphdb_values", values):
                     self._insert("literal", typed_literals("_graphdb_values", datatypes))
 
@@ -280,6 +286,12 @@ class Numbering:
         rows = typed_literals(source, self._datatypes)
         found = execute(self._connection, f"INSERT INTO _graphdb.literal {rows} RETURNING id, kind", given)
         self._kinds.add(found.fetchnumpy())
+
+    def _append_small(self, table: str, small: arrow.Table) -> None:
+        """Write new terms that have the next ids, where nothing waits for :meth:`store`."""
+        self._store_small(table, small)
+        self._next[table] += len(small)
+        self._stored[table] = self._next[table]
 
     def _upcoming(self, table: str) -> int:
         """Return the id that the next new term of ``table`` gets."""

@@ -26,6 +26,12 @@ def execute_script(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
         connection.execute(statement)
 
 
+def filled(connection: duckdb.DuckDBPyConnection, *tables: str) -> list[str]:
+    """Return which of some tables of the graph have a row."""
+    sql = " UNION ALL ".join(f"(SELECT '{table}' FROM _graphdb.{table} LIMIT 1)" for table in tables)
+    return [table for (table,) in execute(connection, sql).fetchall()]
+
+
 def has_rows(connection: duckdb.DuckDBPyConnection, *relations: str) -> bool:
     """Whether any of some tables, or of what can follow FROM, has a row."""
     sql = " UNION ALL ".join(f"(SELECT 1 FROM {relation} LIMIT 1)" for relation in relations)

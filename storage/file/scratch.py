@@ -90,11 +90,11 @@ def sweep(prefix: str, folder: str | os.PathLike[str] | None) -> None:
 
         folder = gettempdir()
     ours = re.compile(re.escape(prefix) + r"[a-z0-9_]{8}" + re.escape(_SUFFIX)).fullmatch
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith(prefix) and entry.name.endswith(_SUFFIX) and ours(entry.name):
+    with suppress(OSError):
+        for name in os.listdir(folder):  # sooner than os.scandir, where hardly any is ours
+            if name.startswith(prefix) and ours(name):
                 with suppress(OSError):
-                    _remove_if_left(entry.path)
+                    _remove_if_left(os.path.join(folder, name))
 
 
 def _remove_if_left(path: str) -> None:

@@ -32,6 +32,7 @@ from graphdb.storage.arrays.spill import SpillFile
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.dictionary.terms import term_counts
 from graphdb.storage.dictionary.text_compression import LONG
+from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.changes import MOST
 from graphdb.storage.loaders.sources import Options, Source
 from graphdb.storage.loaders.streams import BadLine, Block, blocks
@@ -54,6 +55,9 @@ T = TypeVar("T")
 
 _LANES = 4
 """Threads that parse, at most."""
+
+_SMALL = 1 << 16
+"""Bytes of files that one thread parses."""
 
 _COLUMNS = 4
 """How many bytes tables take while they become triples, for each byte of their columns."""
@@ -191,8 +195,10 @@ class Loading:
                 from graphdb.storage.loaders.ntriples.reader import Parser
                 from graphdb.storage.loaders.terms.collect import Collector, secret
 
-            [(threads,)] = self._connection.execute("SELECT current_setting('threads')").fetchall()
-            lanes = min(int(threads) + 1, _LANES)  # one waits for its block to be collected
+            lanes = 1
+            if self._total > _SMALL or not all(source.size for source in self._sources):
+                [(threads,)] = execute(self._connection, "SELECT current_setting('threads')").fetchall()
+                lanes = min(int(threads) + 1, _LANES)  # one waits for its block to be collected
             self._key = secret()
             self._collector = Collector(str(self._folder), self._memory)
             self._lanes = [_ParserThread(Parser(self._key, stop=not self._skip), Worker()) for _ in range(lanes)]

@@ -23,9 +23,10 @@ from graphdb.storage.arrays.batch import LITERAL
 from graphdb.storage.arrays.external_sort import Group, Keys, Labels, Piece, by_label, groups, in_chunks
 from graphdb.storage.arrays.spill import SpillArray, SpillFile, merge_runs, unmap, zeros_on_disk
 from graphdb.storage.dictionary.terms import term_counts
-from graphdb.storage.file.prepared_sql import execute
+from graphdb.storage.file.prepared_sql import execute, filled
 from graphdb.storage.file.verify import Ids, verify_kinds
 from graphdb.storage.statistics.labels import PAIRS, note_pairs
+from graphdb.storage.statistics.tables import STATISTICS
 
 if TYPE_CHECKING:
     import duckdb
@@ -52,19 +53,28 @@ class StreamingStatistics:
     ----------
     folder, memory
         Where those numbers go that take more bytes than that.
+    sizes
+        The numbers of resources and literals, where they are known.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, folder: Path, memory: int) -> None:
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        folder: Path,
+        memory: int,
+        sizes: tuple[int, int] | None = None,
+    ) -> None:
         self._connection = connection
         self._folder = folder
         self._memory = memory
-        self._resources, literals = term_counts(connection)
+        self._resources, literals = term_counts(connection) if sizes is None else sizes
         self._kinds: NDArray[np.uint8] = zeros_on_disk(folder / "kinds", literals, np.uint8, memory // 4)
-        for rows in batches(connection.sql("SELECT id, kind FROM _graphdb.literal"), ROWS):
-            kinds = values(rows["kind"])
-            verify_kinds(kinds)
-            self._kinds[values(rows["id"]) - LITERAL_BASE] = kinds
-            unmap(self._kinds)
+        if literals:
+            for rows in batches(connection.sql("SELECT id, kind FROM _graphdb.literal"), ROWS):
+                kinds = values(rows["kind"])
+                verify_kinds(kinds)
+                self._kinds[values(rows["id"]) - LITERAL_BASE] = kinds
+                unmap(self._kinds)
         found = execute(connection, "SELECT id FROM _graphdb.resource WHERE iri = ?", [RDF_TYPE]).fetchall()
         self._typed = found[0][0] if found else -1
         self._spill = SpillFile(folder / "statistics", memory // 16)
@@ -90,12 +100,13 @@ class StreamingStatistics:
     def write(self) -> None:
         """Write what was found, in place of what was there."""
         views = ArrowViews(self._connection)
-        execute(self._connection, "DELETE FROM _graphdb.counted")
-        for table, rows in self._tables().items():
+        for table in filled(self._connection, "counted", *STATISTICS):
             execute(self._connection, f"DELETE FROM _graphdb.{table}")
+        for table, rows in self._tables().items():
             for some in rows.tables():
-                with views.view(f"_graphdb_{table}s", some):
-                    execute(self._connection, f"INSERT INTO _graphdb.{table} BY NAME SELECT * FROM _graphdb_{table}s")
+                if len(some):
+                    with views.view_or_list(f"_graphdb_{table}s", some) as (source, given):
+                        execute(self._connection, f"INSERT INTO _graphdb.{table} BY NAME SELECT * FROM {source}", given)
         views.close()
         self._spill.close()
         if not self._all_pairs:

@@ -79,7 +79,7 @@ class BulkWriter:
         self._memory = memory
         self._folder = folder
         self._empty = empty
-        self._resources, _ = batch.counts
+        self._sizes = batch.counts
         self._reifiers = np.empty(0, np.uint8)
         self._sorted: Whole | None = None
 
@@ -103,7 +103,7 @@ class BulkWriter:
 
     def write_others(self) -> None:
         """Write which triples are in which named graphs, and the edges that reifiers stand for."""
-        self._reifiers = zeros_on_disk(self._folder / "reifiers", self._resources, np.uint8, self._memory // 4)
+        self._reifiers = zeros_on_disk(self._folder / "reifiers", self._sizes[0], np.uint8, self._memory // 4)
         appender = Appender(self._connection)
         named = False
         for array in self._batch.others:
@@ -120,7 +120,8 @@ class BulkWriter:
 
     def write_triples(self) -> int:
         """Write the triples, sorted; return how many are new."""
-        self._statistics = StreamingStatistics(self._connection, self._folder, self._memory)
+        sizes = self._sizes if self._empty else None
+        self._statistics = StreamingStatistics(self._connection, self._folder, self._memory, sizes)
         schema = arrow.schema(dict.fromkeys(("label", "subject", "object"), arrow.INT64))
         with SpillFile(self._folder / "runs", 0) as spill, SpillFile(self._folder / "known", 0) as known_runs:
             pieces, memory = self._pieces(), self._memory
@@ -135,10 +136,11 @@ class BulkWriter:
             self._batch.forget_triples()
             total = 0
             for rows in arrow.Reader(schema, self._rows(labels, known)).tables():
-                with self._views.view("_graphdb_sorted", rows):
+                with self._views.view_or_list("_graphdb_sorted", rows) as (source, given):
                     [(count,)] = execute(
                         self._connection,
-                        "INSERT INTO _graphdb.triple SELECT label, subject, object FROM _graphdb_sorted",
+                        f"INSERT INTO _graphdb.triple SELECT label, subject, object FROM {source}",
+                        given,
                     ).fetchall()
                 total += int(count)
         return total

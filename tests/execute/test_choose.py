@@ -18,6 +18,7 @@ from graphdb.common.errors import DeviceError, MemoryLimitError
 from graphdb.execute import choose, devices, trial
 from graphdb.execute.choose import ChoosingExecutor, choose_executor, open_device
 from graphdb.execute.host import HostExecutor
+from graphdb.execute.host_costs import HostCosts
 from graphdb.execute.trial import try_device
 from graphdb.gpu.card import Rates
 from graphdb.gpu.probe import Device, DeviceReport
@@ -268,6 +269,23 @@ def test_a_device_that_takes_far_longer_than_expected_gives_way(device: None) ->
         assert executor.describe(plan).startswith("cuda:0")
         assert executor.count(plan, Control(timeout=60.0)) == 336
         assert executor.describe(plan).startswith("cpu")
+
+
+def test_what_one_thread_takes_is_learned_apart_from_what_all_take() -> None:
+    host = HostExecutor(2)
+    costs, small, large = HostCosts(host), plan_of(host.inline_cost / 2), plan_of(host.inline_cost * 8)
+    at_first = {name: costs.of(plan, True) for name, plan in (("small", small), ("large", large))}
+    costs.note_count(small, at_first["small"] / 4, first=True)
+    costs.note_count(plan_of(host.inline_cost / 20), 1.0, first=False)
+    assert costs.of(small, True) == at_first["small"]
+    for _ in range(30):
+        costs.note_count(small, at_first["small"] / 4, first=False)
+    assert costs.of(small, True) == pytest.approx(at_first["small"] / 4, rel=0.01)
+    assert costs.of(large, True) == at_first["large"]
+    for _ in range(30):
+        costs.note_count(large, at_first["large"] * 3, first=True)
+    assert costs.of(large, True) == pytest.approx(at_first["large"] * 3, rel=0.01)
+    assert costs.of(small, True) == pytest.approx(at_first["small"] / 4, rel=0.01)
 
 
 @EMULATED

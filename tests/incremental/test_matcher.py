@@ -46,8 +46,8 @@ def _edge(draw: Draw, resources: int, vertices: int) -> tuple[int, int, int]:
 
 def pattern(draw: Draw, data: brute.Data, *, connected: bool = True) -> PatternGraph:
     """A pattern of up to five edges: of one or several labels, of any, in either direction, with loops."""
-    if draw.random() < 0.4:
-        return star(draw) if draw.random() < 0.5 else symmetric(draw)
+    if draw.random() < 0.5:
+        return (star, symmetric, book)[draw.integers(3)](draw)
     count, clauses = int(draw.integers(1, 5)), int(draw.integers(1, 3))
     ends = [(int(draw.integers(v)), v) for v in range(1, count) if connected or draw.random() < 0.5]
     for _ in range(int(draw.integers(0 if ends or not connected else 1, 3))):
@@ -86,6 +86,23 @@ def star(draw: Draw) -> PatternGraph:
     clause = Clause(MODES[draw.integers(len(MODES))], tuple(range(len(vertices))))
     outputs = [vertex.name for vertex in vertices] + [edge.name for edge in edges if draw.random() < 0.2]
     return PatternGraph(vertices, edges, (clause,), outputs=tuple(outputs))
+
+
+def book(draw: Draw) -> PatternGraph:
+    """A path or a triangle, all or two of whose vertices several others are joined with, and some with one of these."""
+    spine, pages = int(draw.integers(2, 4)), int(draw.integers(2, 4))
+    labels = LABELS[draw.choice(len(LABELS), p=[0.7, 0.1, 0.1, 0.1, 0.0, 0.0])]
+    ends = [(v, v + 1) for v in range(spine - 1)] + ([(0, 2)] if spine == 3 and draw.random() < 0.4 else [])
+    joined = range(spine if draw.random() < 0.5 else 2)
+    ends += [(page, v) for page in range(spine, spine + pages) for v in joined]
+    if draw.random() < 0.3:
+        ends.append((int(draw.integers(spine + pages)), spine + pages))
+    directed = draw.random() < 0.5
+    edges = [PatternEdge(f"e{e}", *ends[k], labels, directed, 0) for e, k in enumerate(draw.permutation(len(ends)))]
+    vertices = tuple(PatternVertex(f"v{v}") for v in range(1 + max(max(pair) for pair in ends)))
+    clause = Clause(MODES[draw.choice(3, p=[0.6, 0.2, 0.2])], tuple(range(len(vertices))))
+    outputs = [vertex.name for vertex in vertices[: spine if draw.random() < 0.3 else None]]
+    return PatternGraph(vertices, tuple(edges), (clause,), outputs=tuple(outputs))
 
 
 def symmetric(draw: Draw) -> PatternGraph:

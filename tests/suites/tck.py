@@ -8,6 +8,8 @@ import json
 from functools import cache
 from typing import Any
 
+import duckdb
+
 import graphdb
 from graphdb import GraphDBError
 from tests.datasets import SHARED
@@ -57,9 +59,14 @@ def _key(value: Any) -> str:
 
 
 class Runner:
-    """Runs scenarios; those that only read the same graph share a database."""
+    """Runs scenarios; those that only read the same graph share a database.
+
+    Each that writes has a graph of its own, which is attached to one connection of DuckDB's: to open another takes
+    longer than most scenarios.
+    """
 
     def __init__(self) -> None:
+        self._duckdb = duckdb.connect(config={"threads": 1})
         self._databases: dict[str, tuple[graphdb.Database, Contents, list[Any]]] = {}
         self._contents: dict[str, Contents] = {}
         """What each setup made: the same statements always make the same graph."""
@@ -68,6 +75,14 @@ class Runner:
         """Close all databases."""
         for database, *_ in self._databases.values():
             database.close()
+        self._duckdb.close()
+
+    def _drop(self, database: graphdb.Database) -> None:
+        """Close the graph of a scenario that writes, and leave nothing of it."""
+        database.close()
+        self._duckdb.execute("DROP SCHEMA IF EXISTS _graphdb CASCADE; DROP VIEW IF EXISTS main.triples")
+        left = self._duckdb.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        assert not left, f"a scenario left {left}"
 
     def run(self, scenario: Scenario, twin: tuple[str, dict[str, Any]] | None = None) -> str | None:
         """Run a scenario; return what is wrong with its outcome, or None.
@@ -79,7 +94,7 @@ class Runner:
         alone = writes(scenario)
         key = _key([setup, scenario["procedures"]])
         if alone or key not in self._databases:
-            database = graphdb.connect(threads=1)
+            database = graphdb.attach(self._duckdb, threads=1) if alone else graphdb.connect(threads=1)
             for statement in setup:
                 database.query(statement)
             for each in scenario["procedures"]:
@@ -109,7 +124,7 @@ class Runner:
             return self._controls(database, scenario)
         finally:
             if alone:
-                database.close()
+                self._drop(database)
 
     def _outcome(
         self, database: graphdb.Database, scenario: Scenario, twin: tuple[str, dict[str, Any]] | None

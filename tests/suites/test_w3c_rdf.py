@@ -18,7 +18,7 @@ import pytest
 
 from graphdb.common.errors import LoadError
 from graphdb.storage.catalog import Catalog
-from graphdb.storage.file.prepared_sql import execute_script, has_rows
+from graphdb.storage.file.prepared_sql import execute_script, filled
 from graphdb.storage.loaders.load import load
 from graphdb.storage.loaders.sources import Options
 
@@ -47,17 +47,16 @@ def _cases(*kinds: str) -> list[Any]:
 def _database() -> tuple[duckdb.DuckDBPyConnection, Catalog]:
     """One database for all."""
     connection = duckdb.connect()
-    catalog = Catalog(connection)
+    catalog = Catalog(connection, in_memory=True)
     catalog.create()
     return connection, catalog
 
 
 @functools.cache
-def _emptying() -> str:
-    """SQL that empties all tables of the graph."""
+def _tables() -> list[str]:
+    """The tables of the graph that a test empties."""
     tables = _database()[0].execute("SELECT table_name FROM duckdb_tables() WHERE schema_name = '_graphdb'").fetchall()
-    emptied = [f"TRUNCATE _graphdb.{table}" for (table,) in tables if table not in ("meta", "prefix")]
-    return "; ".join(["BEGIN", *emptied, "COMMIT"])
+    return [table for (table,) in tables if table not in ("meta", "prefix")]
 
 
 @pytest.fixture
@@ -65,8 +64,9 @@ def database() -> Iterator[tuple[duckdb.DuckDBPyConnection, Catalog]]:
     """The database, empty; what is in it afterwards is taken out of it."""
     connection, catalog = _database()
     yield connection, catalog
-    if has_rows(connection, "main.triples", "_graphdb.quad", "_graphdb.reifier", "_graphdb.resource"):
-        execute_script(connection, _emptying())
+    written = filled(connection, *_tables())
+    if written:
+        execute_script(connection, "; ".join(["BEGIN", *(f"TRUNCATE _graphdb.{table}" for table in written), "COMMIT"]))
 
 
 def _load(case: dict[str, Any], database: tuple[duckdb.DuckDBPyConnection, Catalog]) -> None:

@@ -89,12 +89,12 @@ struct Warp : Sharing {
 
   // How many bindings an opened step has, one less for each twin before it.
   __device__ i64 count_step(int number) {
-    const int twins = step(number)[7];
-    if (twins >= 0) return max(count_list(number) - twins, (i64)0);
+    const int *own = step(number), twins = own[7];
+    if (twins >= 0 && own[3] - own[2] == 1) return max(count_list(number) - twins, (i64)0);
     i64 count = 0;
     int value = 0;
-    while (u32 mask = scan(number, value)) count += __popc(mask);
-    return count;
+    while (u32 mask = scan(number, value, true)) count += __popc(mask);
+    return max(count - max(twins, 0), (i64)0);
   }
 
   __device__ __forceinline__ int relative(int step) const { return step < 0 ? -1 : step - plan[4]; }

@@ -158,19 +158,19 @@ struct Steps {
     __syncwarp();
   }
 
-  // Whether the entry at a place of a step's list passes, and what the step is bound to by it.
-  __device__ __forceinline__ bool admitted(const Level &level, const int *own, int at, int &value) const {
+  // Whether the entry at a place of a step's list passes, and what the step is bound to by it; by checks up to the last.
+  __device__ __forceinline__ bool admitted(const Level &level, const int *own, int last_check, int at, int &value) const {
     const int first = own[2], last = own[3], slot = own[1], bit = own[6];
     if (first == last) {
       value = at;
-      return candidate(bit, at) && passes(own[4], own[5], slot, value);
+      return candidate(bit, at) && passes(own[4], last_check, slot, value);
     }
     const int *scanned = leg(level.through);
     const int near = values[scanned[1]];
     if (own[0] == EDGE) {
       const int code = lists.codes[at];
       value = code >> KEY_SHIFT;
-      return admits(code, near, values[scanned[4]], scanned[2]) && passes(own[4], own[5], slot, value);
+      return admits(code, near, values[scanned[4]], scanned[2]) && passes(own[4], last_check, slot, value);
     }
     const Leg list = span(level.through);
     value = lists.neighbours[at];
@@ -196,15 +196,16 @@ struct Steps {
       if (there == other.end || lists.neighbours[there] != value) return false;
       if (other.mixed && !any_admitted(there, other.end, values[leg(k)[1]], value, leg(k)[2])) return false;
     }
-    return passes(own[4], own[5], slot, value);
+    return passes(own[4], last_check, slot, value);
   }
 
   // Scan a step's list as far as some of 32 entries pass: which, and in `value` what this lane's would be bound to.
-  __device__ CALL u32 scan(int number, int &value) {
+  // Where they are only counted, checks of twins are left out.
+  __device__ CALL u32 scan(int number, int &value, bool counted = false) {
     Level &level = levels[number];
-    const int *own = step(number);
+    const int *own = step(number), last_check = own[counted ? 8 : 5];
     for (int at = level.at, end = level.end; at < end; at += WARP) {
-      const u32 mask = __ballot_sync(FULL, at + LANE < end && admitted(level, own, at + LANE, value));
+      const u32 mask = __ballot_sync(FULL, at + LANE < end && admitted(level, own, last_check, at + LANE, value));
       if (!(++turn & 63) && stopped()) break;
       if (!mask) continue;
       if (LANE == 0) level.at = at + WARP, level.base = at;

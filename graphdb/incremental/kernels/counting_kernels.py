@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphdb.incremental.frame import (
+    ALL,
     BOTH,
     CHECK_CELLS,
     CHECKS,
@@ -43,8 +44,6 @@ from graphdb.incremental.kernels.step_kernels import (
 from graphdb.storage.compile.kernels import fetch, kernel, load, store
 from graphdb.storage.graph.pcsr_kernels import find
 
-ALL = 1 << 62
-"""As many bindings as there are."""
 FAR_LONGER = 8
 """A list that is more than so many times as long as another one is searched, and not merged with it."""
 
@@ -115,7 +114,9 @@ def count_list(search: int, level: int, like: Any) -> int:
 
 @kernel
 def count_common(search: int, level: int, like: Any) -> int:
-    """How many values the lists of an opened step of two legs share, which must differ from others and nothing else."""
+    """How many values the lists of an opened step of two legs share, which must differ from others, but not from twins,
+    and nothing else.
+    """
     graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
     step, stack = step_of(search, level), stack_of(search, level)
     legs, spans = load(search, LEGS, LONG), load(search, SPANS, LONG)
@@ -128,7 +129,7 @@ def count_common(search: int, level: int, like: Any) -> int:
     count = count_shared(search, stack, leg, span, other_leg, other_span, like)
     store(stack, 0, load(stack, 1, LONG), LONG)
     slot, begin = load(step, 1, LONG), load(step, 4, LONG)
-    for i in range(begin, load(step, 5, LONG)):
+    for i in range(begin, load(step, 8, LONG)):
         if count == 0:
             return 0
         value = load(values, other_slot(search, i, slot), LONG)
@@ -241,14 +242,16 @@ def other_slot(search: int, number: int, slot: int) -> int:
 def count_step(search: int, level: int, table_row: int, like: Any) -> int:
     """How many bindings an opened step has, one less for each twin before it."""
     step = step_of(search, level)
-    twins = load(step, 7, LONG)
-    if twins >= 0:
+    twins, legs = load(step, 7, LONG), load(step, 3, LONG) - load(step, 2, LONG)
+    if twins >= 0 and legs == 1:
         return max(0, count_list(search, level, like) - twins)
+    count = 0
     if load(step, 0, LONG) == VERTEX:
         if load(step, 12, LONG) != 0:
-            return count_common(search, level, like)
-        return next_vertex(search, level, table_row, ALL, 0, like)
-    count = 0
+            count = count_common(search, level, like)
+        else:
+            count = next_vertex(search, level, table_row, ALL, 0, like)
+        return max(0, count - max(0, twins))
     while next_edge(search, level):
         count += 1
     return count

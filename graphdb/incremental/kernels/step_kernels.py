@@ -11,6 +11,7 @@ from typing import Any
 from graphdb.execute.search.check_kernels import same_edge
 from graphdb.execute.search.set_kernels import gallop
 from graphdb.incremental.frame import (
+    ALL,
     BOTH,
     CHECK_CELLS,
     CHECKS,
@@ -265,7 +266,8 @@ def next_candidate(search: int, level: int, table_row: int, most: int, out: int)
 def next_vertex(search: int, level: int, table_row: int, most: int, out: int, like: Any) -> int:
     """Bind the next vertices of an opened step, in the lists of all legs, that pass all checks.
 
-    Returns how many there are, ``most`` at most, and writes them to ``out`` unless that is 0.
+    Returns how many there are, ``most`` at most, and writes them to ``out`` unless that is 0.  All are only counted:
+    then checks of twins are left out.
     """
     graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
     step, stack = step_of(search, level), stack_of(search, level)
@@ -274,7 +276,7 @@ def next_vertex(search: int, level: int, table_row: int, most: int, out: int, li
     slot, first, last = load(step, 1, LONG), load(step, 2, LONG), load(step, 3, LONG)
     if first == last:
         return next_candidate(search, level, table_row, most, out)
-    first_check, last_check, bit = load(step, 4, LONG), load(step, 5, LONG), load(step, 6, LONG)
+    first_check, last_check, bit = load(step, 4, LONG), load(step, 8 if most == ALL else 5, LONG), load(step, 6, LONG)
     through = load(stack, 2, LONG)
     leg = legs + through * LEG_CELLS * 8
     near, late, several = load(values, load(leg, 1, LONG), LONG), load(leg, 2, LONG), load(leg, 3, LONG)

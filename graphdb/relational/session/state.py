@@ -113,7 +113,11 @@ class State:
         self._wrote = False
         """Whether the user's transaction has changed the graph."""
         self.connection.file.members.add(self)
-        self.database = self.connection.rows("SELECT system.main.current_database()")[0][0]
+        self._private = path == ":memory:" and shared is None
+        """Whether the database is in memory, and began with this connection: it ends with the process."""
+        self.database = (
+            "memory" if self._private else self.connection.rows("SELECT system.main.current_database()")[0][0]
+        )
         self._verified = False
         """Whether the tables of the graph were found to be ours."""
         self._macros: Macros | None = None
@@ -269,7 +273,7 @@ class State:
             with self.connection.guard() as raw:
                 if self._macros is not None:
                     self._macros.verify()
-                catalog = Catalog(raw, self.transactions)
+                catalog = Catalog(raw, self.transactions, in_memory=self._private)
                 found = catalog.exists()
                 if found and not self._verified:  # SQL copied it here
                     verify_tables(raw, self.database)
@@ -299,6 +303,8 @@ class State:
         """What was begun on this file and never ended, because its process was killed; it left nothing."""
         from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 
+        if self._private:
+            return None
         with self.connection.guard() as raw:
             catalog = Catalog(raw, self.transactions)
             if not catalog.exists():
