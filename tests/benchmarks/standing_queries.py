@@ -1,0 +1,80 @@
+"""Continuous queries with OPTIONAL MATCH and over parallel edges: batches of one edge by delta plans and by comparing.
+
+    python -m tests.benchmarks.standing_queries --vertices 10000 --batches 8
+
+Two databases get the same graph and batches; in one the query is maintained by comparing whole answers, as whatever
+delta plans do not maintain is.  Their answers must be the same at the end.  Times are medians of the processor's
+milliseconds, those of the same batch without any continuous query among them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+
+import numpy as np
+
+import graphdb
+from tests.benchmarks.harness import Table, main, surroundings
+
+QUERIES = {
+    "optional": "MATCH (a:A) OPTIONAL MATCH (a)-[:S]->(b) RETURN a.i AS i, b.i AS j",
+    "optional, two hops": "MATCH (a:A)-[:R]->(b) OPTIONAL MATCH (b)-[:S]->(c) RETURN a.i AS i, b.i AS j, c.i AS k",
+    "optional, counted": "MATCH (a:A) OPTIONAL MATCH (a)-[:S]->(b) RETURN a.i AS i, count(b) AS n",
+    "vertices": "MATCH (a:A) WHERE a.i > 10 RETURN a.i AS i",
+    "parallel": "MATCH (a:A)-[:R]->(b)-[:R]->(c) RETURN a.i AS i, c.i AS j",
+    "parallel, properties": "MATCH (a:A)-[e:R]->(b) RETURN a.i AS i, e.w AS w, b.i AS j",
+}
+
+
+def made(vertices: int) -> graphdb.Database:
+    """Return a database of vertices with about three edges each, some of them parallel, and some with a property."""
+    db = graphdb.connect(device="cpu", threads=1)
+    db.query(f"UNWIND range(0, {vertices - 1}) AS x CREATE (:A {{i: x}})")
+    for label, factor in (("R", 7), ("R", 11), ("S", 13)):
+        db.query(f"MATCH (a:A), (b:A) WHERE b.i = (a.i * {factor} + 1) % {vertices} CREATE (a)-[:{label}]->(b)")
+    db.query("MATCH (a:A)-[:R]->(b) WHERE a.i % 50 = 0 CREATE (a)-[:R {w: a.i}]->(b)")
+    return db
+
+
+def batches(db: graphdb.Database, vertices: int, count: int) -> float:
+    """Write edges one by one; return the median of processor milliseconds."""
+    draw, times = np.random.default_rng(0), list[float]()
+    for number in range(count + 2):
+        a, b = draw.integers(vertices, size=2).tolist()
+        label = "R {w: 1}" if number % 4 == 0 else "S" if number % 2 else "R"
+        started = time.process_time()
+        db.query(f"MATCH (a:A {{i: $a}}), (b:A {{i: $b}}) CREATE (a)-[:{label}]->(b)", a=a, b=b)
+        times.append((time.process_time() - started) * 1e3)
+    return statistics.median(times[2:])
+
+
+def run(argv: list[str]) -> list[Table]:
+    """Measure all queries."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--vertices", type=int, default=10_000)
+    parser.add_argument("--batches", type=int, default=8)
+    arguments = parser.parse_args(argv)
+    table = Table("ms of a batch of one edge", ["query", "none", "delta plans", "compared", "compared / delta plans"])
+    for name, text in QUERIES.items():
+        found, answers = [], []
+        for way in ("none", "delta plans", "compared"):
+            with made(arguments.vertices) as db:
+                if way != "none":
+                    db.query(f"CREATE CONTINUOUS QUERY q AS {text}")
+                if way == "compared":
+                    (standing,) = db._statements().live.maintenance._standing.values()
+                    standing.never = "it is measured"
+                found.append(batches(db, arguments.vertices, arguments.batches))
+                if way != "none":
+                    answers.append(db.sql("SELECT count(*), sum(hash(COLUMNS(*))) FROM q").fetchall())
+        if answers[0] != answers[1]:
+            raise SystemExit(f"{name}: the answers differ")
+        table.add(name, *(f"{each:.1f}" for each in found), f"{found[2] / found[1]:.1f}")
+    table.notes.append(f"{arguments.vertices:,} vertices; {surroundings('graphdb-duckdb', 'duckdb')}")
+    return [table]
+
+
+if __name__ == "__main__":
+    main(run)
