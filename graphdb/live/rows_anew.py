@@ -57,13 +57,14 @@ class RowsAnew:
         """Return what takes the matches of a part of the query; ``read`` are vertices of which it reads other facts."""
         assert part.delta is not None
         pattern = part.delta.pattern
+        required = {item.alias for item in part.query.returns.items}  # its conditions may ask for others
         if not pattern.edges:
-            self._note(pattern.outputs[0], read)
+            self._note(pattern.vertices[0].name, read)
 
         def take(*sides: Ints) -> None:
             for rows in sides:
                 for column, name in enumerate(pattern.outputs):
-                    if any(vertex.name == name for vertex in pattern.vertices):
+                    if name in required:
                         self._note(name, rows[:, column])
 
         return take
@@ -86,7 +87,7 @@ class RowsAnew:
         """Make a table of no rows."""
         (first, *_) = self._each.parts
         assert first.delta is not None
-        self._write(None, dict.fromkeys(first.delta.pattern.outputs, np.empty(0, np.int64)), table)
+        self._write(None, {vertex.name: np.empty(0, np.int64) for vertex in first.delta.pattern.vertices}, table)
 
     def _write(self, state: Snapshot | None, vertices: dict[str, Ints], table: str) -> None:
         """Write the rows that a state, None for that of now, has for some vertices, by the names that they have."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from tests.fuzz import scaled
@@ -36,6 +36,7 @@ QUERIES = {
 
 @settings(max_examples=scaled(10), deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.integers(0, 1 << 32))
+@example(28362)  # a condition that asks for a vertex of another optional clause
 def test_answers_follow_every_batch(seed: int) -> None:
     draw = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder:
