@@ -66,7 +66,13 @@ def unequal_vertices(pattern: PatternGraph) -> set[Pair]:
 
 
 def _comparable(pattern: PatternGraph) -> Iterator[Pair]:
-    """Pairs of edges of one clause that could bind one data edge.
+    """Pairs of edges of one clause that could bind one data edge."""
+    for group in comparable(pattern):
+        yield from combinations(group, 2)
+
+
+def comparable(pattern: PatternGraph) -> Iterator[list[int]]:
+    """Groups of edges of one clause, by their numbers, that could bind one data edge.
 
     Where all vertices of the clause differ, only those between the same two vertices could.
     """
@@ -80,8 +86,7 @@ def _comparable(pattern: PatternGraph) -> Iterator[Pair]:
         alike: defaultdict[frozenset[int], list[int]] = defaultdict(list)
         for e, ends in own:
             alike[ends if apart else frozenset()].append(e)
-        for group in alike.values():
-            yield from combinations(group, 2)
+        yield from alike.values()
 
 
 def choice_order(pattern: PatternGraph, type_label: int | None) -> list[tuple[int, tuple[int, ...]]] | None:

@@ -85,7 +85,8 @@ class SqlValue:
     """Of a tuple that is put together here: its items."""
     parts: tuple[str, ...] = ()
     """Of a duration that is put together here: what is NULL where it is, and its parts; of a point in time at an
-    offset: the point in time, and the offset.
+    offset: the point in time, and the offset; of a directed edge of bindings: its code, its ends and its ordinal, as
+    columns of the rows, the last empty where no edge is parallel to another.
     """
     bases: frozenset[Base] | None = None
     """Of a union, or of the unions in a list: the members that occur; None where any may."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import graphdb
 from graphdb.common.errors import ExecutionError
 from graphdb.relational import query
 from graphdb.relational.vectors import compressed
+from graphdb.relational.vectors import order as ordering
 from graphdb.relational.vectors import run as clauses
 from graphdb.relational.vectors.run import run
 
@@ -57,6 +59,8 @@ ORDERED = [
     "MATCH (a:Person) OPTIONAL MATCH (a)-[:KNOWS]->(b {age: 3}) WITH a, b RETURN b {.name, .born, .age, .on} AS m, {k: a.id, s: a.size} AS o ORDER BY a.id, b.id",
     "MATCH (a:Person) RETURN a {.name, .city, more: a.id + 1} AS m, a.id ORDER BY a.id DESC LIMIT 30",
     "MATCH (a:Person) RETURN a {.seen, .size} AS m, {a: a.name, c: a.city} AS n ORDER BY a.id LIMIT 30",
+    "MATCH (a:Person)-[r:KNOWS]->(b) RETURN r, a.id, r.since ORDER BY a.id, b.id LIMIT 40",
+    "MATCH (a:Person)-[r:KNOWS]->(b) WITH b, r ORDER BY r.since DESC, b.id, a.id LIMIT 30 MATCH (b)-[t:KNOWS]->(c) RETURN r, t.since - r.since AS d, c.id ORDER BY d, c.id, b.id",
 ]  # fmt: skip
 SETS = [
     "MATCH (a:Person) RETURN DISTINCT a.name, a.age",
@@ -163,3 +167,17 @@ def test_large_sums(database: graphdb.Database) -> None:
     assert database.query(text, {"n": 40}).fetchall() == [(sum(range(40)) * 4611686018427387,)]
     with pytest.raises(ExecutionError, match="out of range"):
         database.query(text, {"n": 400}).fetchall()
+
+
+@pytest.mark.parametrize("kind", ["few", "rising", "falling", "any"])
+def test_the_last_of_the_first_rows_is_that_of_sorted_ones(kind: str) -> None:
+    draw = np.random.default_rng(7)
+    for count in (300, 16_384, 20_000, 100_001):
+        ranks = {
+            "few": draw.integers(0, 5, count),
+            "rising": np.arange(count),
+            "falling": -np.arange(count),
+            "any": draw.integers(-(2**62), 2**62, count),
+        }[kind]
+        for most in (1, 2, 100, count // 3, count // 2):
+            assert ordering._last(ranks, most) == np.sort(ranks)[most - 1]

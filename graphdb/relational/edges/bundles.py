@@ -4,7 +4,8 @@ A search binds the edges of a bundle one by one, so that *k* undirected ones ove
 the vertices alone are matched, with one pattern edge of each kind between two, and the edges' choices are multiplied
 for each binding: *m* data edges, which a partition with parallel edges knows, give m^k where elements may repeat, and
 m (m - 1) … (m - k + 1) where edges differ.  Edges that differ choose after those that admit less (the sets that they
-choose from are nested or disjoint, a laminar family), so that what an edge has left is known by number.
+choose from are nested or disjoint, a laminar family), so that what an edge has left is known by number; where the sets
+overlap otherwise, injective assignments are counted (:mod:`graphdb.relational.edges.injections`).
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from graphdb.pattern.graph import PatternEdge, PatternGraph, Wanted
 from graphdb.plan.executor import Block
 from graphdb.plan.injectivity import choice_order, unequal_vertices
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.relational.edges.edge_numbers import EdgeNumbers
+from graphdb.relational.edges.injections import Injections, are_countable, atoms
 from graphdb.relational.snapshot import Snapshot
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.derived.closure import closure_of
-from graphdb.storage.graph.pcsr import Direction, Partition
+from graphdb.storage.graph.pcsr import Direction
 
 Ids = NDArray[np.int64]
 
@@ -54,7 +57,9 @@ def vertices_alone(
     ends = {frozenset((edge.source, edge.target)) for edge in pattern.edges}
     if len(ends) == len(pattern.edges) or any(edge.among is not None or _is_path(edge) for edge in pattern.edges):
         return None
-    if any(clause.mode is MatchMode.INDUCED for clause in pattern.clauses) or choice_order(pattern, type_label) is None:
+    if any(clause.mode is MatchMode.INDUCED for clause in pattern.clauses):
+        return None
+    if choice_order(pattern, type_label) is None and not are_countable(pattern):
         return None
     kinds = {(edge.source, edge.target, edge.labels, edge.directed): edge for edge in reversed(pattern.edges)}
     repeat = MatchMode.REPEATABLE_ELEMENTS
@@ -72,7 +77,9 @@ def vertices_alone(
 
 def numbers_bytes(graph: DataGraph, pattern: PatternGraph) -> int:
     """Return the bytes that :func:`multiplied` takes, about: a number for every pair of vertices and one beside it."""
-    kinds = {(edge.labels, edge.directed) for edge in pattern.edges}
+    kinds: set[tuple[tuple[int, ...] | None, bool]] = {(edge.labels, edge.directed) for edge in pattern.edges}
+    if choice_order(pattern, graph.type_label) is None:
+        kinds = {(labels, True) for labels in atoms(pattern, graph.type_label).values()}
     return sum(graph.statistics(labels).triples * (16 if directed else 32) for labels, directed in kinds)
 
 
@@ -93,34 +100,46 @@ def multiplied(
     """
     graph = snapshot.graph
     order = choice_order(pattern, graph.type_label)
-    assert order is not None, "asked by vertices_alone"
-    numbers: dict[tuple[object, ...], _Numbers] = {}
-    for edge in pattern.edges:
-        kind = _kind(edge)
-        if kind not in numbers:
-            direction: Direction = "out" if edge.directed else "both"
-            numbers[kind] = _Numbers(graph.partition(edge.labels, direction, parallel=edge.parallel), graph.vertices)
+    choices = Injections(graph, pattern) if order is None else _Products(graph, pattern, order)
     names = [vertex.name for vertex in pattern.vertices]
     counts = needs.count_only or needs.nothing or needs.duplicates == "count"
     for whole in blocks:
         for begin in range(0, whole.count, _BLOCK):
             check()
             columns = {name: column[begin : begin + _BLOCK] for name, column in whole.columns.items()}
-            ends = [(columns[names[edge.source]], columns[names[edge.target]]) for edge in pattern.edges]
-            matches: Numbers = np.ones(min(_BLOCK, whole.count - begin), np.int64)
-            known: dict[tuple[object, ...], Ids] = {}
-            for number, before in order:
-                edge = pattern.edges[number]
-                between = (*_kind(edge), edge.source, edge.target)
-                if between not in known:
-                    known[between] = numbers[_kind(edge)](*ends[number])
-                left = known[between]
-                for other in before:
-                    left = left - _coincide(ends[number], ends[other], edge.directed)
-                matches = products(matches, np.maximum(left, 0))
+            matches = choices([columns[name] for name in names], min(_BLOCK, whole.count - begin), check)
             alive: NDArray[np.bool_] = matches > 0
             columns = {name: column[alive] for name, column in columns.items()}
             yield Block(columns, int(np.count_nonzero(alive)), narrowed(matches[alive]) if counts else None)
+
+
+class _Products:
+    """How many choices of edges there are, as products of what each edge has left."""
+
+    def __init__(self, graph: DataGraph, pattern: PatternGraph, order: list[tuple[int, tuple[int, ...]]]) -> None:
+        self._edges, self._order = pattern.edges, order
+        self._numbers: dict[tuple[object, ...], EdgeNumbers] = {}
+        for edge in pattern.edges:
+            kind = _kind(edge)
+            if kind not in self._numbers:
+                direction: Direction = "out" if edge.directed else "both"
+                partition = graph.partition(edge.labels, direction, parallel=edge.parallel)
+                self._numbers[kind] = EdgeNumbers(partition, graph.vertices)
+
+    def __call__(self, vertices: list[Ids], rows: int, check: Callable[[], None]) -> Numbers:
+        ends = [(vertices[edge.source], vertices[edge.target]) for edge in self._edges]
+        matches: Numbers = np.ones(rows, np.int64)
+        known: dict[tuple[object, ...], Ids] = {}
+        for number, before in self._order:
+            edge = self._edges[number]
+            between = (*_kind(edge), edge.source, edge.target)
+            if between not in known:
+                known[between] = self._numbers[_kind(edge)](*ends[number])
+            left = known[between]
+            for other in before:
+                left = left - _coincide(ends[number], ends[other], edge.directed)
+            matches = products(matches, np.maximum(left, 0))
+        return matches
 
 
 def _kind(edge: PatternEdge) -> tuple[object, ...]:
@@ -132,21 +151,3 @@ def _coincide(late: tuple[Ids, Ids], early: tuple[Ids, Ids], directed: bool) -> 
     """Whether what an earlier edge is bound to is among the choices of a later one."""
     same: NDArray[np.bool_] = (late[0] == early[0]) & (late[1] == early[1])
     return same if directed else same | ((late[0] == early[1]) & (late[1] == early[0]))
-
-
-class _Numbers:
-    """How many data edges of a partition lead from one vertex to another."""
-
-    def __init__(self, partition: Partition, vertices: int) -> None:
-        starts, neighbours, code_offsets, _ = partition.laid_out()
-        self._vertices = vertices
-        self._pairs = np.repeat(partition.keys, np.diff(starts)) * vertices + neighbours
-        """Vertex and neighbour as one number, sorted."""
-        self._until = np.arange(len(neighbours) + 1) if code_offsets is None else code_offsets
-        """How many edges there are before each of these."""
-
-    def __call__(self, sources: Ids, targets: Ids) -> Ids:
-        asked, place = np.unique(sources.astype(np.int64) * self._vertices + targets, return_inverse=True)
-        begin, end = (np.searchsorted(self._pairs, asked, side) for side in ("left", "right"))
-        found: Ids = (self._until[end] - self._until[begin])[place]
-        return found

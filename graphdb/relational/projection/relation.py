@@ -140,7 +140,10 @@ def bindings_of(bound: BoundPattern, edges: Edges, rows: Source | str = BINDINGS
             end = f"CASE WHEN {code} & 1 = 0 THEN {target} ELSE {source} END"
         ordinal = f"b.o{number}" if choice is not None and choice.parallel else "0::BIGINT"
         ends = f'"start" := CAST({start} AS BIGINT), "end" := CAST({end} AS BIGINT)'
-        found[name] = SqlValue(f"struct_pack(label := {code} >> 1, {ends}, ordinal := {ordinal})", EDGE)
+        at = f"o{number}" if choice is not None and choice.parallel else ""
+        parts = (f"e{number}", f"v{edge.source}", f"v{edge.target}", at) if edge.directed else ()
+        packed = f"struct_pack(label := {code} >> 1, {ends}, ordinal := {ordinal})"
+        found[name] = SqlValue(packed, EDGE, parts=parts)
         for node, key in choice.facts.items() if choice is not None else ():
             known[node] = column(f"f{number}_{key}", edges.column(key).type)
     links = (Link(names[edge.source], names[edge.target], edge.labels, edge.directed) for edge in bound.edges)

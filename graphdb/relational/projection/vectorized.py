@@ -42,7 +42,7 @@ _COMPARED = {Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED, B
 
 _PARTS = {"year", "quarter", "month", "day"}
 
-_HANDED_ON = _PLAIN | {Base.MOMENT, Base.LIST}
+_HANDED_ON = _PLAIN | {Base.MOMENT, Base.LIST, Base.EDGE}
 
 Typed = tuple[Vector, Base]
 
@@ -319,5 +319,9 @@ def _column(value: SqlValue) -> Typed:
     _require(not value.many and value.shared is None)
     if value.counted is not None:
         return Operation(">", (ColumnOf(value.counted), Constant(0))), Base.BOOLEAN
+    if value.type.base is Base.EDGE and value.parts and value.column is None:
+        code, start, end, at = value.parts
+        ordinal = ColumnOf(at) if at else Constant(0)
+        return Operation("edge", (ColumnOf(code), ColumnOf(start), ColumnOf(end), ordinal)), Base.EDGE
     _require(value.column is not None and value.type.base in _HANDED_ON)
     return ColumnOf(value.column or ""), value.type.base

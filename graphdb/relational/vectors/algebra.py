@@ -40,7 +40,8 @@ class PropertyOf:
 class Operation:
     """An operator over values: ``= <> < <= > >=``, ``AND OR NOT``, ``+ - *``, ``//`` of integers and ``/`` of others,
     ``IS NULL``, ``coalesce``, ``toFloat``, parts of dates (``year`` …); ``CASE``, whose operands are conditions,
-    each followed by its result, and what else it is; ``map``, whose operands are whether there is one and its values.
+    each followed by its result, and what else it is; ``map``, whose operands are whether there is one and its values;
+    ``edge`` of columns of codes, starts, ends and ordinals.
     """
 
     operator: str

@@ -268,6 +268,13 @@ def _map(operands: list[arrow.Array]) -> arrow.Array:
     return arrow.struct_array(fields, [f"f{i}" for i in range(len(fields))], None if some.all() else some)
 
 
+def _edge(operands: list[arrow.Array]) -> arrow.Array:
+    """Return edges of their codes, starts, ends and ordinals."""
+    code, start, end, ordinal = map(numeric, operands)
+    parts = map(arrow.numbers, (code >> 1, start, end, ordinal))
+    return arrow.struct_array(list(parts), ["label", "start", "end", "ordinal"])
+
+
 _OPERATORS: Mapping[str, _Operator] = {
     "=": _compared(np.equal),
     "<>": _compared(np.not_equal),
@@ -288,6 +295,7 @@ _OPERATORS: Mapping[str, _Operator] = {
     "coalesce": _first_there,
     "CASE": _case,
     "map": _map,
+    "edge": _edge,
     "year": _part(_year),
     "quarter": _part(_quarter),
     "month": _part(_month),

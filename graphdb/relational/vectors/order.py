@@ -20,6 +20,9 @@ Ints = NDArray[np.int64]
 _FEW = 256
 """Rows from which on it pays to leave out those that cannot be among the first."""
 
+_SAMPLED = 1 << 13
+"""Rows of a sample that says which cannot be among the first."""
+
 _TEXTS = 20_000
 """Texts that are sorted here, at most."""
 
@@ -50,13 +53,23 @@ def _order(keys: Sequence[Key], frame: Frame, most: int | None, properties: Prop
         if absent is not None:
             found += [(~absent if key.nulls_first else absent).astype(np.int64)]
         elif most is not None and not found and len(frame) > max(_FEW, 2 * most):
-            last = np.partition(ranks, most - 1)[most - 1] if most else ranks.min() - 1
-            chosen = np.flatnonzero(ranks <= last)
+            chosen = np.flatnonzero(ranks <= _last(ranks, most)) if most else np.empty(0, np.int64)
             ranks, frame = ranks[chosen], frame.at(chosen)
         found.append(ranks)
     order = np.lexsort(found[::-1])
     order = order if most is None else order[:most]
     return order if chosen is None else chosen[order]
+
+
+def _last(ranks: Ints, most: int) -> np.int64:
+    """Return the last of the ``most`` least ranks, of more ranks than that."""
+    step = len(ranks) // _SAMPLED
+    at = 2 * most // step + 16 if step > 1 else _SAMPLED
+    if at < _SAMPLED:  # what is beyond a rank of a sample is left out first
+        some = ranks[ranks <= np.partition(ranks[::step], at)[at]]
+        ranks = some if len(some) >= most else ranks
+    last: np.int64 = np.partition(ranks, most - 1)[most - 1]
+    return last
 
 
 def _ranks(key: Key, frame: Frame, properties: Properties) -> tuple[Ints, NDArray[np.bool_] | None]:

@@ -59,7 +59,7 @@ def _frame(
         rows, frame = smaller
     else:
         frame, _ = _frame(rows.rows, tables, properties, check)
-        if len(frame) > _LARGE and any(isinstance(vector, Operation) for _, vector in rows.columns):
+        if len(frame) > _LARGE and _computes(rows):
             raise NotVectorized
         frame = fulfilled(rows.where, frame, properties)
     check()
@@ -74,6 +74,14 @@ def _frame(
         made = _with_numbers(made, names, rows.numbered)
         names = [*names, rows.numbered]
     return made, names
+
+
+def _computes(clause: Clause) -> bool:
+    """Whether something is computed of each of the rows, not only of those that LIMIT leaves."""
+    vectors: list[Vector | Aggregate] = [key.vector for key in clause.order]
+    if clause.grouped or clause.window[1] is None:
+        vectors += [vector for _, vector in clause.columns]
+    return any(isinstance(vector, Operation) and vector.operator != "edge" for vector in vectors)
 
 
 def _compressed(
