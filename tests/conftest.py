@@ -124,9 +124,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Leave out of each search for garbage what stays until the end: the modules and the tests, a million objects."""
+    """Leave out of each search for garbage what stays until the end: the modules and the tests, a million objects.
+
+    What tests make beside it is searched seldom: by default that takes 2 to 4 % of their time.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def _order(items: list[pytest.Item]) -> None:

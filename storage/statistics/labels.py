@@ -354,11 +354,6 @@ _COUNTED = "pairs_counted"
 _TRIPLES = f"SELECT coalesce(sum(triples), 0)::BIGINT FROM {tables.current('edge_label')}"
 
 
-def triples(connection: duckdb.DuckDBPyConnection) -> int:
-    """Return how many triples were counted."""
-    return int(execute(connection, _TRIPLES).fetchall()[0][0])
-
-
 def _much_new(connection: duckdb.DuckDBPyConnection) -> bool:
     """Whether a tenth of the triples came or went since all pairs were counted: dropped pairs are missed."""
     [(now, then)] = execute(

@@ -266,8 +266,8 @@ class Appender:
             )
         if not columns or not len(columns[0]):
             return
-        with self._views.view("_graphdb_batch", arrow.table([*map(numbers, columns)], names)):
-            execute(self._connection, f"INSERT INTO temp._graphdb_{table} SELECT * FROM _graphdb_batch")
+        with self._views.view_or_list("_graphdb_batch", arrow.table([*map(numbers, columns)], names)) as (rows, given):
+            execute(self._connection, f"INSERT INTO temp._graphdb_{table} SELECT * FROM {rows}", given)
 
     def _name_default(self) -> None:
         """Note which of the triples of named graphs are in the default graph, too."""
@@ -346,7 +346,10 @@ class Appender:
 
 def much_new(connection: duckdb.DuckDBPyConnection, new: int, memory: int) -> bool:
     """Whether it is quicker to pass over all triples than over those that so many new ones change."""
-    return new * _SHARE >= statistics.triples(connection) or new * _ROOM > memory
+    if new * _ROOM > memory:
+        return True
+    [(triples,)] = execute(connection, "SELECT count(*) FROM _graphdb.triple").fetchall()
+    return bool(new * _SHARE >= triples)
 
 
 class _Ids:
