@@ -251,14 +251,12 @@ class GpuExecutor:
 
         ready = self._begun(plan)
         if ready is not None:
-            control.disturbed = True  # the next run may add up what this one finds
             try:
                 way, total, taken = found(ready)
             except Overtaken:
                 way, total, taken = counted()
         else:
             turns = {"match": found, "count": counted}
-            control.disturbed |= timings.tried(decided.chosen)
             way, total, taken = in_turns(costs, decided.chosen, timings, control, lambda name: turns[name]())[1]
         if way != decided.chosen or taken > WORSE * timings.seconds.get(way, math.inf):
             decided.left = 0

@@ -129,7 +129,8 @@ class Counter:
             return None
         if counting and plan.clique is not None and shape_for(plan.clique, self._device.limits) is not None:
             seconds = self._start + self._cliques.factor * self._searched(plan.clique)
-            return ExpectedCost(seconds, 0.0 if self._has_cliques(plan) else self._compile_seconds, in_background=True)
+            setup = 0.0 if self._has_cliques(plan) else self._compile_seconds
+            return ExpectedCost(seconds, setup, in_background=True, sums=True)
         summed = self._sums(plan, counting)
         return None if summed is None else self.expected_of(summed)
 
@@ -141,14 +142,14 @@ class Counter:
         looped = _looped(summed)
         seconds = self._start + self._bias.factor * self._seconds(summed)
         if ready is not None:
-            return ExpectedCost(seconds)
+            return ExpectedCost(seconds, sums=True)
         setup = self._compile_seconds * len(looped - self._known)
         setup += RANKING * unranked(self._graph, list(summed.partitions.values()))
         under_way = self._under_way.get(summed)
         if under_way is not None:  # what has taken so long may take as long again
             passed = time.monotonic() - under_way.started
             setup = max(setup - passed, passed)
-        return ExpectedCost(seconds, setup, in_background=True)
+        return ExpectedCost(seconds, setup, in_background=True, sums=True)
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long another way.  Sums that would have been sooner are got ready, if that adds up."""

@@ -132,6 +132,14 @@ class _Known:
     """Runs that say little of what others take, since a strategy was tried within, or a compiler ran beside them."""
     last: Control | None = None
     """Of the last run that nobody watched: it says what that took."""
+    sums: bool = False
+    """Whether the device was last expected to add up sums."""
+
+    def now_by(self, device: str, *, sums: bool) -> None:
+        """Forget what enumerating took a device whose sums are ready now."""
+        if sums and not self.sums and self.timings.measured(device) != math.inf:
+            self.timings.forget(device)
+        self.sums = sums
 
 
 class ChoosingExecutor:
@@ -358,7 +366,8 @@ class ChoosingExecutor:
         known = self._known(plan, counting)
         asked = seconds > self._small / 2 or known.here >= self._small or known.timings.runs
         if asked and (control is None or control.limit is None):
-            if control is not None and control.disturbed | self._preparing and known.disturbed < DISTURBED:
+            busy = control is not None and control.disturbed | self._preparing
+            if busy and ran is self.host and known.disturbed < DISTURBED:
                 known.disturbed += 1
             else:
                 known.timings.note(ran.name, seconds)
@@ -405,6 +414,8 @@ class ChoosingExecutor:
         costs = None if device is None else expected(device)
         if device is None or costs is None:
             return self.host
+        if runs:
+            known.now_by(device.name, sums=costs[device.name].sums)
         return self.host if known.timings.choose(costs, runs=runs) == self.host.name else device
 
     def _expected(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ import pytest
 import graphdb
 from graphdb.common.errors import DeviceError, MemoryLimitError
 from graphdb.execute import choose, devices, trial
-from graphdb.execute.choose import ChoosingExecutor, choose_executor, open_device
+from graphdb.execute.choose import ChoosingExecutor, _Known, choose_executor, open_device
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.host_costs import HostCosts
 from graphdb.execute.trial import try_device
@@ -269,6 +270,25 @@ def test_a_device_that_takes_far_longer_than_expected_gives_way(device: None) ->
         assert executor.describe(plan).startswith("cuda:0")
         assert executor.count(plan, Control(timeout=60.0)) == 336
         assert executor.describe(plan).startswith("cpu")
+
+
+def test_what_enumerating_took_is_forgotten_when_sums_are_ready() -> None:
+    known = _Known(0.5, StrategyTimings())
+    for seconds in (0.3, 0.2, 0.2):
+        known.timings.note("cuda:0", seconds)
+    known.now_by("cuda:0", sums=False)
+    assert known.timings.measured("cuda:0") == 0.2
+    for _ in range(2):
+        known.now_by("cuda:0", sums=True)
+        assert known.timings.measured("cuda:0") is None
+    for seconds in (0.2, 0.01, 0.01):
+        known.timings.note("cuda:0", seconds)
+    known.now_by("cuda:0", sums=True)
+    assert known.timings.measured("cuda:0") == 0.01
+    known.timings.rule_out("cuda:0")
+    for sums in (False, True):
+        known.now_by("cuda:0", sums=sums)
+    assert known.timings.measured("cuda:0") == math.inf
 
 
 def test_what_one_thread_takes_is_learned_apart_from_what_all_take() -> None:

@@ -68,6 +68,21 @@ def test_what_finds_out_is_told_from_what_is_known() -> None:
     assert not noted(timings, "b", 1.0, 1.0, 1.0).tried("b")
     assert noted(timings, "b", 2.0, 2.0, 2.0, 2.0).tried("b")
     assert not timings.tried("a")
+    only = StrategyTimings()
+    only.rule_out("b")
+    assert not only.tried("a")  # it is all that is left
+
+
+def test_what_is_forgotten_is_expected_as_if_it_had_never_run() -> None:
+    costs = {"a": ExpectedCost(1.0), "b": ExpectedCost(0.25)}
+    timings = noted(noted(StrategyTimings(), "a", 1.0, 1.0, 1.0), "b", 5.0, 5.0, 5.0)
+    timings.overran("b", 9.0)
+    timings.overran("b", 9.0)
+    assert timings.choose(costs) == "a"
+    timings.forget("b")
+    assert timings.measured("b") is None
+    assert timings.expected("b", costs["b"]) == 0.25
+    assert timings.choose(costs) == "b"
 
 
 def noted(timings: StrategyTimings, strategy: str, *seconds: float) -> StrategyTimings:

@@ -33,6 +33,8 @@ class ExpectedCost:
     in_background: bool = False
     """Its setup can run in the background: it is chosen once it is ready, or where even waiting for the setup is
     faster."""
+    sums: bool = False
+    """Whether a device would add up sums: until they are ready, it enumerates matches."""
 
 
 MEMORY = 0.25
@@ -168,9 +170,15 @@ class StrategyTimings:
         """Whether a run by a strategy only finds out what that takes: another one is known, and known to be faster if
         this one is known, too.
         """
-        known = [seconds for other in self.runs if (seconds := self.measured(other)) is not None]
+        known = [seconds for other in self.runs if (seconds := self.measured(other)) is not None and seconds < math.inf]
         taken = self.measured(strategy)
         return bool(known) and (taken is None or taken > min(known))
+
+    def forget(self, strategy: str) -> None:
+        """Forget what runs of a strategy took: it does something else now."""
+        for known in (self.seconds, self.latest, self.runs, self.regret, self.stopped, self.stops, self.since):
+            known.pop(strategy, None)
+        self.delayed.discard(strategy)
 
     def rule_out(self, strategy: str) -> None:
         """Never choose a strategy again: it turned out not to be possible."""

@@ -11,10 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from itertools import cycle
-from time import monotonic
 from typing import TypeVar
 
-from graphdb.common.errors import QueryTimeout
 from graphdb.plan.executor import Control, Overran
 from graphdb.plan.strategy.ski_rental import ExpectedCost, StrategyTimings
 
@@ -54,7 +52,6 @@ def in_turns(
         if math.isinf(time):
             return way, run(way)
         before, control.disturbed = control.disturbed, False
-        started = monotonic()
         try:
             with control.at_most(time):
                 return way, run(way)
@@ -62,10 +59,6 @@ def in_turns(
             if not control.disturbed or timings.measured(way) is None:  # a known one has tried another within
                 timings.overran(way, time)
             spent = 2 * time
-        except QueryTimeout:  # of whoever has called: the next run would end there again
-            if monotonic() - started > PATIENCE * expected[way]:
-                timings.overran(way, monotonic() - started)
-            raise
         finally:
             control.disturbed |= before
     raise AssertionError("turns have no end")
