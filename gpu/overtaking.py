@@ -37,4 +37,3 @@ class UntilReady(Control):
         """Hand over what the run counted."""
         control.rows, control.work, control.threads = self.rows, self.work, self.threads
         control._share, control._reported_at = self._share, self._reported_at
-        control.disturbed |= self.disturbed

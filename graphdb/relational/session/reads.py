@@ -123,9 +123,7 @@ def reads_of_clauses(
 
     ``bounds`` are its patterns, which no path is searched for between.
     """
-    if any(
-        isinstance(part, (ast.IriLiteral, *SUBQUERIES, ast.CallClause, ast.ProcedureClause)) for part in walk(query)
-    ):
+    if any(isinstance(part, _ELSEWHERE) for part in walk(query)):
         return None
     joined = [_joined(bound, names) for bound in bounds]
     if None in joined or any(info.iris or info.kinds for bound in bounds for info in bound.vertices):
