@@ -28,6 +28,7 @@ FIRST = (
     "suites/test_tck.py",
     "suites/test_language.py",
     "gpu/test_device_counts.py",
+    "gpu/test_sums_get_ready.py",
     "gpu/test_device_search.py",
     "suites/test_against_sparql.py",
     "suites/test_mining.py",

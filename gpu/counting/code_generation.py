@@ -171,11 +171,12 @@ class _Writer(RegisterCode):
         say("}")
 
     def _loop(self, level: int) -> None:
-        """The loop over a level's register: one binding at a time for each team."""
+        """The loop over a level's register, the outermost over a piece of it: one binding at a time for each team."""
         say, register = self.lines.append, self.registers[self.part.levels[level].register]
         ids, count = self.entries(register.number)
         x, v = f"x{level}", f"v{level}"
-        piece = ("piece", "pieces") if level == 1 else ("0", "1")
+        divided, unordered = level == 1, self.unordered(register.number)
+        piece = ("piece", "pieces") if divided and not unordered else ("0", "1")
         say("{")
         if self.outer == "Block" and self.inner == "Warp" and level == 1:
             say("if (threadIdx.x == 0) cursor = 0;")
@@ -187,6 +188,8 @@ class _Writer(RegisterCode):
         else:
             say(f"for (u32 k = {piece[0]}; k < {count}; k += {piece[1]}) {{")
         say(f"const int {x} = {ids}[k];")
+        if divided and unordered:
+            say(f"if ((u32){x} % pieces != piece) continue;")
         if register.asked:
             self._ask(register, x, v, "T0" if level == 1 and self.inner == self.outer else "T1")
         else:

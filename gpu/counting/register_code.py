@@ -67,6 +67,13 @@ class RegisterCode(Layout):
         assert isinstance(made, Through)
         return self.entries(made.mask) if made.mask >= 0 else (f"H{number}", f"*C{number}")
 
+    def unordered(self, number: int) -> bool:
+        """Whether a register is scanned by a list that threads append to: its order differs between blocks and runs, so
+        that blocks which share a root cannot divide it by places.
+        """
+        made = self.registers[number].made
+        return isinstance(made, Through) and (made.mask < 0 or self.unordered(made.mask))
+
     def size(self, number: int) -> str:
         """How many values a register has, or more."""
         register = self.registers[number]
@@ -114,9 +121,13 @@ class RegisterCode(Layout):
         return f"(u32)bit(W{weight}, {y})" if self.weights[weight].bits else f"__ldg(W{weight} + {y})"
 
     def scan(self, number: int, team: str, body: str, divided: bool = False) -> None:
-        """Scan a register: ``body`` is run by whole warps, with ``y`` and ``v`` (0 where there is nothing)."""
+        """Scan a register: ``body`` is run by whole warps, with ``y`` and ``v`` (0 where there is nothing).
+
+        Divided, every piece of the root takes some entries: by their places, or of lists in no order by their vertices.
+        """
         say = self.lines.append
         ids, count = self.entries(number)
+        by_vertex, divided = divided and self.unordered(number), divided and not self.unordered(number)
         kind = "u32" if self.registers[number].type == "u32" else "u64"
         first, step = f"{team}::warp()", f"{team}::warps()"
         if divided:
@@ -125,7 +136,8 @@ class RegisterCode(Layout):
         say(f"const u32 some = share<{team}>({'(entries + pieces - 1) / pieces' if divided else 'entries'});")
         say(f"for (u32 at = {first} * some; at < entries; at += {step} * some) {{")
         say("const u32 k = at + LANE; const bool on = LANE < some && k < entries;")
-        say(f"const int y = on ? {ids}[k] : 0; const {kind} v = on ? {self.value(number, 'y')} : 0;")
+        taken = "on && (u32)y % pieces == piece" if by_vertex else "on"
+        say(f"const int y = on ? {ids}[k] : 0; const {kind} v = {taken} ? {self.value(number, 'y')} : 0;")
         say(body)
         say("} }")
 

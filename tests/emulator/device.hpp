@@ -1,7 +1,8 @@
 // What CUDA C++ needs to run as C++ on the CPU: the threads of a block are fibers that switch where CUDA synchronises.
 //
-// Blocks run one after the other, or together, as who emulates asks for.  A collective that not all its threads reach is
-// found as a deadlock.
+// Blocks run one after the other, or together, as who emulates asks for.  Between two synchronisations another thread is
+// the first one each time, so that what depends on an order that CUDA does not promise differs from run to run.  A
+// collective that not all its threads reach is found as a deadlock.
 //
 // It is compiled with each module: lists and arrays of its own take a quarter of the time that those of the library take.
 
@@ -39,10 +40,11 @@ struct Fiber {
 };
 
 static jmp_buf scheduler;
-static Fiber *idle, *waiting;  // lists; those that wait are in the order of their numbers
+static Fiber *idle, *waiting;  // lists
 static Fiber *running;
 static Barrier *blocks, *warps;
 static unsigned long long progress;
+static unsigned chance = 1;
 static void (*kernel)(...);
 static const unsigned long long *arguments;
 
@@ -153,7 +155,8 @@ static int run_blocks(unsigned first, unsigned last, unsigned threads) {
   }
   for (int rounds = 0; waiting;) {
     unsigned long long before = progress;
-    for (Fiber **place = &waiting; *place;) {
+    Fiber **place = &waiting;
+    while (*place) {
       Fiber *fiber = *place;
       resume(fiber);
       if (fiber->done) {
@@ -165,6 +168,12 @@ static int run_blocks(unsigned first, unsigned last, unsigned threads) {
     }
     rounds = progress == before ? rounds + 1 : 0;
     if (rounds == 4) return 1;  // who sleeps is not stuck: all may do so at once
+    *place = waiting;  // a ring, which begins somewhere else
+    for (int skipped = (chance = chance * 1103515245 + 12345) >> 16 & 255; waiting && skipped >= 0; --skipped) {
+      place = &waiting->next;
+      waiting = *place;
+    }
+    *place = nullptr;
   }
   return 0;
 }

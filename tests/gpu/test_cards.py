@@ -20,7 +20,7 @@ from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from tests import emulator
 from tests.gpu.executors import EMULATED
-from tests.gpu.test_device_counts import HOST, PATTERNS, counted, graph_of, pattern_of
+from tests.gpu.patterns import HOST, PATTERNS, counted, graph_of, pattern_of
 
 LIMITS = {card: Limits.of(properties) for card, properties in emulator.CARDS.items()}
 SIZES_OF_GRAPHS = (1_000, 12_000, 20_000, 40_000, 100_000, 300_000, 600_000, 1_000_000, 1_800_000, 4_000_000)

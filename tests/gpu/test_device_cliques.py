@@ -20,7 +20,7 @@ from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 from tests import emulator
 from tests.gpu.executors import EMULATED
-from tests.gpu.test_device_counts import HOST, executor, graph_of, pattern_of
+from tests.gpu.patterns import HOST, executor, graph_of, pattern_of
 
 __all__ = ["executor"]
 

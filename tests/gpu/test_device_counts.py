@@ -2,194 +2,34 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from graphdb.common.errors import MemoryLimitError, QueryTimeout
-from graphdb.execute.host import HostExecutor
-from graphdb.gpu.costs import scanned, timings_of
-from graphdb.gpu.counting import counter
 from graphdb.grammar.syntax import MatchMode
-from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.pattern.graph import Clause, PatternGraph
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
-from tests import emulator
-from tests.fuzz import scaled
-from tests.gpu.executors import EMULATED
+from tests.gpu.patterns import EXAMPLES, HOST, PATTERNS, Edges, counted, executor, graph_of, pattern_of
 from tests.oracle.strategies import Case, cases
 from tests.oracle.test_counting import simple_cases
 from tests.oracle.test_duplicates import counts_of, with_outputs
 
-EXAMPLES = settings(
-    max_examples=scaled(2),
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-)
-HOST = HostExecutor(1)
-
-Edges = tuple[tuple[int, int], ...]
-PATTERNS: dict[str, Edges] = {
-    "diamond": ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3)),
-    "4-cycle": ((0, 1), (0, 2), (1, 3), (2, 3)),
-    "diamond closed by a vertex": ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 4), (3, 4)),
-    "4-clique with a triangle on an edge": ((0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4), (2, 3)),
-    "4-wheel": ((0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (2, 4), (3, 4)),
-    "bow tie": ((0, 1), (0, 2), (1, 2), (0, 3), (0, 4), (3, 4)),
-    "5-clique minus an edge": ((0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3), (1, 4), (2, 3), (2, 4)),
-}
-
-
-@pytest.fixture(params=[pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)])
-def executor(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A device's executor."""
-    with ExitStack() as stack:
-        if request.param == "emulated":
-            stack.enter_context(emulator.installed())
-        from graphdb.gpu.executor import GpuExecutor
-
-        yield GpuExecutor(0, memory_limit=1 << 30)
-
-
-def graph_of(size: int, edges: int, seed: int) -> tuple[DataGraph, int]:
-    """A random graph of one edge label with some hubs, and the label."""
-    rng = np.random.default_rng(seed)
-    a, b = (rng.random(edges) ** 2 * size).astype(np.int64), rng.integers(0, size, edges)
-    pairs = np.unique(np.sort(np.stack([a[a != b], b[a != b]], axis=1), axis=1), axis=0)
-    return DataGraph(ArraySource(pairs[:, 0], np.full(len(pairs), size), pairs[:, 1], size + 1)), size
-
-
-def pattern_of(edges: Edges, label: int, candidates: tuple[Any, ...] = ()) -> PatternGraph:
-    """An undirected pattern under DIFFERENT NODES that is only counted; the first vertices have ``candidates``."""
-    count = 1 + max(max(edge) for edge in edges)
-    return PatternGraph(
-        tuple(PatternVertex(f"v{i}", candidates[i] if i < len(candidates) else None) for i in range(count)),
-        tuple(PatternEdge(f"e{i}", a, b, (label,), False, 0) for i, (a, b) in enumerate(edges)),
-        (Clause(MatchMode.DIFFERENT_NODES, tuple(range(count))),),
-        count_only=True,
-    )
-
-
-def counted(pattern: PatternGraph, graph: DataGraph, executor: Any) -> bool:
-    """Compare with the host's search; whether the device counted without searching."""
-    plan = make_plan(pattern, graph, counting="always")
-    want = HOST.count(make_plan(pattern, graph, counting="never"))
-    found = executor._counter.count(plan, Control())
-    assert found in (None, want)
-    assert executor.count(plan) == want
-    return found is not None
+__all__ = ["executor"]
 
 
 @pytest.mark.parametrize("name", PATTERNS)
 def test_patterns(executor: Any, name: str) -> None:
     graph, label = graph_of(40, 160, 1)
     assert counted(pattern_of(PATTERNS[name], label), graph, executor)
-
-
-def test_a_kernel_that_is_there_makes_a_count_cheaper(executor: Any) -> None:
-    """What must be compiled first is waited for only where going through the matches takes longer."""
-    graph, label = graph_of(40, 160, 1)
-    plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
-    plan, slow = replace(plan, cost=1e7), replace(plan, cost=1e11)
-    executor.count(make_plan(pattern_of(((0, 1), (1, 2)), label), graph, counting="never"))  # the join is compiled
-    before = executor._counter.expected(plan, True)
-    assert before.setup > 0.1
-    assert executor.expected(plan, True).seconds > before.seconds
-    assert executor.expected(slow, True) == before
-    want = executor.count(plan)
-    assert replace(executor._counter.expected(plan, True), setup=before.setup) == before
-    assert executor.count(slow) == want
-    executor._counter.wait_for_all()
-    after = executor._counter.expected(plan, True)
-    assert (after.setup, after.in_background) == (0.0, False)
-    assert executor.expected(plan, True) == executor._counter.expected(plan, True)
-    within = f"within {executor.device.memory.budget / 1e9:.2f} GB"
-    assert executor.describe(plan) == f"cuda:0 by sums {within}"
-    triangle = make_plan(pattern_of(((0, 1), (0, 2), (1, 2)), label), graph)
-    executor.count(triangle)
-    executor._counter.wait_for_all()  # a thread compiled its kernel, if none was there
-    assert executor.describe(triangle) == f"cuda:0 by cliques {within}"
-
-
-def test_a_count_by_sums_writes_no_program_of_matches(executor: Any) -> None:
-    """What enumerates the matches is prepared only where they are enumerated."""
-    graph, label = graph_of(40, 160, 1)
-    pattern = pattern_of(PATTERNS["diamond"], label)
-    first = make_plan(pattern, graph, counting="always")
-    want = executor.count(first)
-    executor._counter.wait_for_all()
-    executor.count(first)
-    assert first.counting is not None
-    again = replace(first, cost=1e12)  # which has no timings yet
-    with mock.patch.object(type(first), "program", property(lambda plan: pytest.fail("it is written"))):
-        assert executor.count(again) == want
-
-
-def test_plans_pay_for_a_kernel_together(executor: Any) -> None:
-    """What counts miss for want of a kernel adds up over all plans that it would serve, also those made anew."""
-    graph, label = graph_of(40, 160, 1)
-    plans = [make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always") for _ in range(3)]
-    counter = executor._counter
-    first = [counter.expected(plan, True).setup for plan in plans]
-    assert len(set(first)) == 1
-    counter.missed(plans[0], True, 1e-3)  # less than sums would take
-    counter.missed(plans[0], True, 2.5e-3)
-    assert not counter.preparing(plans[0], True)
-    counter.missed(plans[1], True, 2.5e-3)
-    counter.wait_for_all()
-    assert counter.expected(plans[1], True).setup == 0.0
-    assert counter.expected(plans[2], True).setup < first[2] / 10
-
-
-@EMULATED
-def test_sums_are_compiled_while_matches_are_gone_through() -> None:
-    """Plans go the way they went until a thread has the kernel; a caller who would rather wait may still leave."""
-    with emulator.installed():
-        from graphdb.gpu.executor import GpuExecutor
-
-        executor = GpuExecutor(0, memory_limit=1 << 30)
-        graph, label = graph_of(40, 160, 1)
-        plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
-        plan = replace(plan, cost=1e7)
-        want = HOST.count(plan)
-        with emulator.slow_compiler("nested") as compiler:
-            executor._counter.missed(plan, True, 1.0)
-            for _ in range(5):
-                assert executor.count(plan) == want
-                assert executor.describe(plan) == "cuda:0 by join within 0.97 GB while sums are compiled"
-            with pytest.raises(QueryTimeout):
-                executor._counter.count(plan, Control(timeout=0.05))
-            compiler.set()
-            executor._counter.wait_for_all()
-        assert executor._counter.expected(plan, True).setup == 0.0
-        assert executor._counter.count(plan, Control()) == want
-
-
-@EMULATED
-def test_a_compiler_that_fails_leaves_the_way_as_it_was() -> None:
-    with emulator.installed():
-        from graphdb.gpu.counting import counter
-        from graphdb.gpu.executor import GpuExecutor
-
-        executor = GpuExecutor(0, memory_limit=1 << 30)
-        graph, label = graph_of(40, 160, 1)
-        plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
-        with mock.patch.object(counter, "DeviceCount", side_effect=MemoryLimitError("it is full")):
-            executor._counter.missed(plan, True, 1.0)
-            executor._counter.wait_for_all()
-        assert executor._counter.expected(plan, True) is None
-        assert executor.count(plan) == HOST.count(plan)
 
 
 def test_candidates_and_hanging_trees(executor: Any) -> None:
@@ -218,24 +58,6 @@ def test_what_is_known_of_a_label_is_not_asked_again(executor: Any) -> None:
             launched.clear()
             assert counted(pattern_of(edges, label, sets), graph, executor)
             assert ("weigh" in launched) == weighings
-
-
-def test_where_the_host_walks_along_a_tree_a_device_sums(executor: Any) -> None:
-    """A path of eight vertices, of which the first and the last have the same candidates."""
-
-    graph, label = graph_of(64, 700, 6)
-    sets = tuple(np.flatnonzero(np.arange(64) % 7 == i % 7) for i in range(8))
-    plan = make_plan(pattern_of(tuple((i, i + 1) for i in range(7)), label, sets), graph)
-    assert plan.tree is not None
-    want = HOST.count(plan)
-    assert executor._counter.count(plan, Control()) is None
-    with mock.patch.object(counter, "LONG", 0.0):
-        assert executor._counter.count(plan, Control()) == want > 0
-        # Beside a host whose tree is quick, nobody writes down sums.
-        with mock.patch.object(executor._counter, "_beside_host", True):
-            assert executor._counter.expected(plan, True) is None
-            with mock.patch.object(counter, "DEAR", 0.0):
-                assert executor._counter.expected(plan, True) is not None
 
 
 def by_vertex(pattern: PatternGraph, graph: DataGraph, executor: Any) -> bool:
@@ -328,181 +150,38 @@ def test_all_sorts_of_patterns(executor: Any, case: Case) -> None:
     counted(replace(case.pattern, outputs=(), count_only=True), DataGraph(case.source), executor)
 
 
-def _racing(executor: Any) -> Any:
-    """A plan that takes about as long to go through the matches as to compile."""
-    graph, label = graph_of(40, 160, 1)
-    plan = make_plan(pattern_of(PATTERNS["4-wheel"], label), graph, counting="always")
-    return replace(plan, cost=executor.device.rates.intersected)
+SHARED: dict[str, tuple[int, Edges]] = {
+    "what asks for the last factor": (35, ((0, 1), (1, 2), (2, 3), (3, 0))),
+    "a loop": (184, ((0, 1), (0, 2), (1, 2), (1, 3), (0, 4), (2, 4), (3, 4))),
+}
+"""By what blocks that share a root divide: a seed, and a pattern."""
 
 
-@EMULATED
-@pytest.mark.parametrize("first", ["matches", "sums"])
-def test_matches_and_sums_race(first: str) -> None:
-    """Where to compile takes about as long as to go through the matches, both begin; who is done first answers."""
-    with emulator.installed():
-        from graphdb.gpu.executor import GpuExecutor
-        from graphdb.gpu.join.run import Join
+def shared_roots(executor: Any, seed: int, edges: Edges) -> str:
+    """Compare a pattern of random candidates, whose roots many blocks share; the kernels that count it."""
+    from graphdb.gpu.counting import run as count
 
-        executor = GpuExecutor(0, memory_limit=1 << 30)
-        plan, plain, ended = _racing(executor), Join.count, list[bool]()
-        want = HOST.count(plan)
+    rng, (graph, label) = np.random.default_rng(seed), graph_of(300, 3600, 6)
+    size = 1 + max(max(edge) for edge in edges)
+    sets = tuple(np.sort(rng.choice(300, rng.integers(5, 150), replace=False)) for _ in range(size))
+    texts, written = list[str](), count._written
 
-        def count(join: Any, plan: Any, control: Control, limit: int | None) -> int:
-            ended.append(False)
-            while first == "sums":
-                compiler.set()
-                control.check()  # raises once the sums are ready
-            found = plain(join, plan, control, limit)
-            ended[-1] = True
-            return found
+    def write(*arguments: Any) -> Any:
+        texts.append(written(*arguments).text)
+        return written(*arguments)
 
-        with mock.patch.object(Join, "count", count), emulator.slow_compiler("nested") as compiler:
-            assert executor.count(plan) == want
-            assert ended == [first == "matches"]
-            assert executor._counter.preparing(plan, True) == (first == "matches")
-        executor._counter.wait_for_all()
-        assert executor.describe(plan).startswith("cuda:0 by sums")
-        assert executor.count(plan) == want
+    with mock.patch.object(count, "_DEAL", 64), mock.patch.object(count, "_written", write):
+        counted(pattern_of(edges, label, sets), graph, executor)
+    return "\n".join(texts)
 
 
-@EMULATED
-def test_what_takes_much_longer_than_a_compiler_is_not_begun() -> None:
-    with emulator.installed():
-        from graphdb.gpu.executor import GpuExecutor
-        from graphdb.gpu.join.run import Join
-
-        executor = GpuExecutor(0, memory_limit=1 << 30)
-        plan = _racing(executor)
-        plan = replace(plan, cost=1e3 * plan.cost)
-        with mock.patch.object(Join, "count", side_effect=AssertionError):
-            assert executor.count(plan) == HOST.count(plan)
+@pytest.mark.parametrize("how", SHARED)
+def test_a_list_in_no_order_is_divided_by_vertices(executor: Any, how: str) -> None:
+    """Threads append to it as they come, in every block in another order: places in it mean nothing to other blocks."""
+    assert "% pieces" in shared_roots(executor, *SHARED[how])
 
 
-@EMULATED
-def test_a_search_that_is_counted_again_and_again_gives_way_to_sums() -> None:
-    """The planner took the search, of a millisecond, for cheaper than to write down sums: 50 such counts are not."""
-    graph, label = graph_of(64, 700, 6)
-    sets = tuple(np.flatnonzero(np.arange(64) % 9 == i) for i in range(4))
-    plan = make_plan(pattern_of(((0, 1), (1, 2), (2, 3)), label, sets), graph)
-    assert (plan.counting, plan.tree) == (None, None)
-    with emulator.installed():
-        from graphdb.gpu.executor import GpuExecutor
-
-        executor = GpuExecutor(0, memory_limit=1 << 30)
-        want = executor.count(plan)
-        assert want == HOST.count(plan) > 0
-        known = executor._counter
-        known.wait_for_all()
-        plan = replace(plan)  # of which no run is known
-        known.missed(plan, True, counter.OFTEN / 2)
-        assert known.expected(plan, True) is None
-        known.missed(plan, True, counter.OFTEN)
-        known.missed(plan, True, counter.OFTEN)
-        known.wait_for_all()
-        assert known.expected(plan, True) is not None
-        assert known.count(plan, Control()) == want
-        timings_of(plan, True).rule_out("match")
-        assert executor.count(plan) == want
-        assert timings_of(plan, True).runs["count"] == 1
-
-
-@EMULATED
-def test_how_long_a_kernel_is_compiled_is_learned() -> None:
-
-    square, tailed = ((0, 1), (1, 2), (2, 3), (3, 0)), ((0, 1), (1, 2), (2, 3), (3, 0), (3, 4))
-    graph, label = graph_of(64, 700, 6)
-    with emulator.installed():
-        from graphdb.gpu.executor import GpuExecutor
-
-        known = GpuExecutor(0, memory_limit=1 << 30, hint="sums")._counter
-        plans = [make_plan(pattern_of(edges, label), graph, counting="always") for edges in (square, tailed)]
-        assert known.count(plans[0], Control()) == HOST.count(plans[0])
-        factor, expected, summed = known.biases["compiler"].factor, known.expected(plans[1], True), plans[1].counting
-        assert factor != 1.0
-        assert expected is not None
-        assert summed is not None
-        parts = counter._looped(summed) - known._known
-        assert parts
-        assert expected.setup == pytest.approx(counter.COMPILING * factor * len(parts), rel=0.01)
-
-
-@EMULATED
-def test_parts_that_share_a_kernel_say_how_long_one_takes() -> None:
-    """A path of six different vertices has more parts than shapes of them: fewer kernels are compiled than parts."""
-    graph, label = graph_of(64, 700, 6)
-    path = pattern_of(tuple((i, i + 1) for i in range(5)), label)
-    plan = make_plan(path, graph, counting="always")
-    assert plan.counting is not None
-    with emulator.installed():
-        from graphdb.gpu.executor import GpuExecutor
-
-        there = GpuExecutor(0, memory_limit=1 << 30, hint="sums")
-        origins, known = there.device.code.origins, there._counter
-        assert known.count(plan, Control()) == HOST.count(plan)
-        assert 0 < origins["compiler"] < len(counter._looped(plan.counting))
-        assert known.biases["compiler"].factor != 1.0
-
-
-@EMULATED
-def test_a_race_ends_with_its_timeout() -> None:
-    with emulator.installed():
-        from graphdb.gpu.executor import GpuExecutor
-        from graphdb.gpu.join.run import Join
-
-        executor = GpuExecutor(0, memory_limit=1 << 30)
-        plan = _racing(executor)
-
-        def count(join: Any, plan: Any, control: Control, limit: int | None) -> int:
-            while True:
-                control.check()
-
-        with mock.patch.object(Join, "count", count), emulator.slow_compiler("nested"):
-            with pytest.raises(QueryTimeout):
-                executor.count(plan, Control(timeout=0.05))
-            assert executor._counter.preparing(plan, True)
-        executor._counter.wait_for_all()
-        assert executor.count(plan) == HOST.count(plan)
-
-
-@EMULATED
-def test_a_count_whose_sums_have_no_kernel_is_not_overtaken() -> None:
-    """What is being got ready turns out not to be possible: the matches are gone through to the end, once."""
-
-    with emulator.installed():
-        from graphdb.gpu.executor import GpuExecutor
-        from graphdb.gpu.join.run import Join
-
-        executor = GpuExecutor(0, memory_limit=1 << 30)
-        plan, plain, began = _racing(executor), Join.count, list[Control]()
-
-        def count(join: Any, plan: Any, control: Control, limit: int | None) -> int:
-            began.append(control)
-            running.set()
-            executor._counter.wait_for_all()
-            control.check()
-            return plain(join, plan, control, limit)
-
-        def built(*_: Any) -> Any:
-            running.wait(60)
-            return counter._Unable(False)
-
-        running = threading.Event()
-        with mock.patch.object(counter.Counter, "_built", built), mock.patch.object(Join, "count", count):
-            assert executor.count(plan) == HOST.count(plan)
-        assert [type(control).__name__ for control in began] == ["UntilReady"]
-
-
-@pytest.mark.parametrize(
-    "edges",
-    [((0, 1), (1, 2), (2, 3)), ((0, 1), (0, 2), (0, 3), (1, 2)), PATTERNS["4-cycle"], PATTERNS["diamond"]],
-    ids=["path", "triangle with an edge", "4-cycle", "diamond"],
-)
-def test_what_a_join_is_expected_to_scan_leaves_out_lists_whose_lengths_are_counted(
-    executor: Any, edges: Edges
-) -> None:
-    graph, label = graph_of(60, 240, 5)
-    plan = make_plan(pattern_of(edges, label), graph, counting="never")
-    last = executor.strategies.join._levels(plan, counting=True).levels[-1]
-    before = plan.steps[-2].estimate
-    assert (before <= scanned(plan, True) < plan.cost) == last.counts_rows
-    assert scanned(plan, False) == plan.cost
+@EXAMPLES
+@given(seed=st.integers(0, 1 << 32), pairs=st.sets(st.sampled_from(list(combinations(range(5), 2))), min_size=4))
+def test_blocks_that_share_roots(executor: Any, seed: int, pairs: set[tuple[int, int]]) -> None:
+    shared_roots(executor, seed, tuple(sorted(pairs)))

@@ -24,7 +24,7 @@ from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import DataGraph
 from tests import emulator
 from tests.gpu.executors import EMULATED, SMALL
-from tests.gpu.test_device_counts import EXAMPLES, PATTERNS, graph_of, pattern_of
+from tests.gpu.patterns import EXAMPLES, PATTERNS, graph_of, pattern_of
 from tests.gpu.test_executors import check
 from tests.oracle.strategies import Case, cases
 from tests.oracle.test_symmetry import symmetric_cases

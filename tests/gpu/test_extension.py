@@ -11,7 +11,7 @@ import pytest
 from tests import emulator, nvrtc
 from tests.benchmarks.extension import BLOCK_CELLS, KERNELS
 from tests.gpu.executors import EMULATED
-from tests.gpu.test_device_counts import graph_of
+from tests.gpu.patterns import graph_of
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.storage.graph.pcsr import PARTITION
 from graphdb.storage.graph.pcsr_kernels import PARTITION_BYTES
 from tests import nvrtc
-from tests.gpu.test_device_counts import PATTERNS, graph_of, pattern_of
+from tests.gpu.patterns import PATTERNS, graph_of, pattern_of
 
 Counting = Literal["auto", "always", "never"]
 

@@ -29,7 +29,7 @@ from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.compile.cache import Cache
 from tests import emulator, nvrtc
 from tests.gpu.executors import EMULATED
-from tests.gpu.test_device_counts import PATTERNS, graph_of, pattern_of
+from tests.gpu.patterns import PATTERNS, graph_of, pattern_of
 
 HOST = HostExecutor(1)
 assert layout  # declares modules, too

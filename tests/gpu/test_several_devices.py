@@ -31,8 +31,8 @@ from graphdb.plan.passes.pipeline import make_plan
 from tests import emulator
 from tests.execute.test_host import REPEATABLE, complete, pattern
 from tests.gpu.executors import EMULATED, SMALL, device_executor
+from tests.gpu.patterns import PATTERNS, graph_of, pattern_of
 from tests.gpu.test_device import PATH, TRIANGLE, random_graph
-from tests.gpu.test_device_counts import PATTERNS, graph_of, pattern_of
 from tests.mining import brute
 
 HOST = HostExecutor(1)
