@@ -46,7 +46,10 @@ def interrupted(db: graphdb.Database, how: str, after: float) -> Iterator[None]:
             stopper.start()
         yield
     finally:
-        over.set()
+        try:
+            over.set()
+        finally:  # a signal may come in the line before, and no other within AGAIN
+            over.set()
         if how != "timeout":
             stopper.join()
         signal.signal(signal.SIGINT, before)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from graphdb.relational.program import Program
     from graphdb.relational.query import Prepared
 
+_WIDEST = 500
+"""Columns up to which SQL joins the properties of a table's rows: DuckDB's joins nest no deeper than 1,000."""
+
 
 class Tables:
     """Makes tables of queries' results, and of what was mined."""
@@ -74,7 +77,7 @@ class Tables:
     ) -> list[tuple[int, ...]]:
         """Make a table of what was prepared: ``made`` is the SQL before its rows."""
         projection = prepared.projection
-        if any(made_in_python(column.type) for column in projection.columns):
+        if len(projection.columns) > _WIDEST or any(made_in_python(column.type) for column in projection.columns):
             return self._keep(f"{made} FROM", self._queries.result(run, prepared, 0.0).presented(), timeout)
         with (
             running(prepared.computing),

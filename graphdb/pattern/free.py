@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from graphdb.common.by_identity import ByIdentity
+from graphdb.common.stopping import check_stop
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import is_node, parts_of
 
@@ -22,6 +23,7 @@ def free_variables(node: object) -> set[str]:
 
     What the patterns of a subquery bring in is among them: whether it is new there, only the row tells.
     """
+    check_stop()
     return set(_free(node))
 
 

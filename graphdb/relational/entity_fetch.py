@@ -271,10 +271,10 @@ def present(source: Source, table: arrow.Table, columns: tuple[Column, ...]) -> 
     """Return a result's table as a user of SQL sees it."""
     from graphdb.relational.projection import presentation
 
-    for i, column in enumerate(columns):
-        if column.type.base is Base.DURATION and table.num_rows > _SEVERAL:
-            table = table.set_column(i, table.column_names[i], _durations(source, table.column(i).combine_chunks()))
-            columns = (*columns[:i], replace(column, type=STRING), *columns[i + 1 :])
+    if table.num_rows > _SEVERAL:
+        texts = [i for i, column in enumerate(columns) if column.type.base is Base.DURATION]
+        table = table.with_columns({i: _durations(source, table.column(i).combine_chunks()) for i in texts})
+        columns = tuple(replace(column, type=STRING) if i in texts else column for i, column in enumerate(columns))
     found = presented(source, table, columns)
     if found is not None:
         return found

@@ -264,12 +264,14 @@ class Exports:
     def _without_elements(self) -> columnar.Table:
         """Return rows that have no elements, or have them as Python values already."""
         table = self.presented().rename_columns(self.columns)
+        made: dict[int, Any] = {}
         for i, column in enumerate(self._shape or ()):
             if made_in_python(column.type) or (self._fetched is not None and has_ids(column.type)):
-                table = table.set_column(i, column.name, self._of_python(i))
+                made[i] = self._of_python(i)
         for i, field in enumerate(table.schema):
-            if times_with_offset.is_timetz(field.type):
-                table = table.set_column(i, field.name, times_with_offset.as_texts(table.column(i)))
+            if i not in made and times_with_offset.is_timetz(field.type):
+                made[i] = times_with_offset.as_texts(table.column(i))
+        table = table.with_columns(made)
         found: columnar.Table = self._home.in_one_type(table) if columnar.has_unions(table.schema) else table
         return found
 

@@ -333,16 +333,14 @@ class Result(Exports, OtherNames):
 
     def _shown(self, table: columnar.Table, shape: tuple[Column, ...]) -> columnar.Table:
         """Return a table as SQL sees it, with Python values as columns where SQL knows them by their keys."""
-        made = {}
-        for i, column in enumerate(shape):
-            if made_in_python(column.type):
-                made[i] = array_of([shown(value) for (value,) in self._part([i])])
-                table = table.set_column(i, table.column_names[i], columnar.nulls(len(table), columnar.STRING))
-                shape = (*shape[:i], replace(column, type=STRING), *shape[i + 1 :])
-        found = self._home.present(table, shape)
-        for i, array in made.items():
-            found = found.set_column(i, found.column_names[i], array)
-        return found
+        made = {
+            i: array_of([shown(value) for (value,) in self._part([i])])
+            for i, column in enumerate(shape)
+            if made_in_python(column.type)
+        }
+        table = table.with_columns(dict.fromkeys(made, columnar.nulls(len(table), columnar.STRING)))
+        shape = tuple(replace(column, type=STRING) if i in made else column for i, column in enumerate(shape))
+        return self._home.present(table, shape).with_columns(made)
 
     @own_errors
     def into(self, name: str, *, replace: bool = False) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeGuard, TypeVar
 
+from graphdb.common.stopping import check_stop
 from graphdb.functions.table import SIGNATURES
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of
@@ -32,6 +33,7 @@ def aggregates_in(node: object) -> Iterator[ast.FunctionCall | ast.CountStar]:
 
 def contains_aggregate(node: object) -> bool:
     """Whether an expression has an aggregate in it."""
+    check_stop()
     return next(aggregates_in(node), None) is not None
 
 

@@ -108,6 +108,8 @@ class Properties:
         self._behind: dict[int, frozenset[int]] = {}
         """Vertices whose values are not what their table, made for an earlier state, says."""
         self._arrays: dict[int, _Cached] = {}
+        self._bytes = 0
+        """At least what the arrays take: of those that were replaced, the former ones are counted, too."""
         """By label id, those used last at the end."""
         self._large: set[int] = set()
         """Labels of properties whose values take more than the budget."""
@@ -269,9 +271,11 @@ class Properties:
 
     def _cache(self, label: EdgeLabel, cached: _Cached) -> None:
         """Put a column at the end of those in memory; where they take too much, those go that were used first."""
-        taken = cached.column.nbytes + sum(each.column.nbytes for each in self._arrays.values())
-        while self._arrays and taken > self._memory:
-            taken -= self._arrays.pop(next(iter(self._arrays))).column.nbytes
+        self._bytes += cached.column.nbytes
+        if self._bytes > self._memory:
+            self._bytes = cached.column.nbytes + sum(each.column.nbytes for each in self._arrays.values())
+        while self._arrays and self._bytes > self._memory:
+            self._bytes -= self._arrays.pop(next(iter(self._arrays))).column.nbytes
         self._arrays[label.id] = cached
 
     def _joined(self, label: EdgeLabel, ids: arrow.Array | arrow.ChunkedArray) -> arrow.ChunkedArray:
@@ -287,11 +291,14 @@ class Properties:
     def follow(self, former: Properties, labels: Mapping[int, EdgeLabel], changes: Iterable[Changes]) -> None:
         """Take over the columns of properties; those of another type by now, or that changed much, are dropped."""
         rows = np.concatenate([rows for change in changes for rows in (change.removed, change.added)] or [_NONE])
+        rows = rows[np.argsort(rows[:, 0], kind="stable")]
+        ids, begins = np.unique(rows[:, 0], return_index=True)
+        changed_in = dict(zip(ids.tolist(), np.split(rows[:, 1], begins[1:]), strict=True)) if len(rows) else {}
 
         def changed(id: int, before: frozenset[int]) -> frozenset[int]:
-            return before.union(rows[rows[:, 0] == id, 1].tolist())
+            return before.union(changed_in[id].tolist()) if id in changed_in else before
 
-        self._large = former._large
+        self._large, self._bytes = former._large, former._bytes
         self._looks, self._sweeps = former._looks, former._sweeps
         for id, table in list(former._tables.items()):
             vertices, label = changed(id, former._behind.get(id, frozenset())), labels.get(id)
@@ -328,7 +335,7 @@ class Properties:
 
     def drop_arrays(self) -> None:
         """Read arrays anew, because a setting changed how DuckDB hands values over."""
-        self._arrays = {}
+        self._arrays, self._bytes = {}, 0
 
 
 def _followed(label: EdgeLabel) -> int:

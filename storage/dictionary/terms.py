@@ -339,7 +339,7 @@ class Numbering:
             self._keys[table].note(np.searchsorted(asked, new), ids[new])
         self._next[table] = first + len(new)
         fresh = terms if len(new) == len(terms) else terms.take(numbers(new))
-        fresh = fresh.set_column(0, "id", numbers(ids[new]))
+        fresh = fresh.with_columns({0: numbers(ids[new])}).rename_columns(["id", *fresh.column_names[1:]])
         if first == before and len(new) <= hash_index.SMALL_LOOKUP:
             self._small[table] = fresh
         else:

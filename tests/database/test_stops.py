@@ -11,6 +11,7 @@ import os
 import random
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -144,6 +145,42 @@ def test_random_statements_stop_at_random_moments(db: graphdb.Database, unwatche
         sep="\n  ",
     )
     assert slowest[0][0] < SLACK, slowest[0]
+
+
+WIDE = 2000
+"""Properties that the vertices of a wide table have."""
+
+KEYS = ", ".join(f"n.c{i}" for i in range(WIDE))
+
+WIDE_FORMS = {
+    "distinct": f"MATCH (n:Wide) RETURN DISTINCT {KEYS}",
+    "groups": f"MATCH (n:Wide) RETURN {KEYS}, count(*)",
+    "set": "MATCH (n:Wide) SET " + ", ".join(f"n.c{i} = {i}" for i in range(WIDE)),
+    "constants": "RETURN " + ", ".join(f"{i} AS c{i}" for i in range(9999)),
+}
+
+
+def test_wide_rows_stop_at_their_timeout_wherever_they_are() -> None:
+    """What is done for each column, and again for each of the others, has no time for that."""
+    with graphdb.connect(device="cpu", threads=1) as db:
+        db.query("UNWIND [1, 2, 3] AS i CREATE (:Wide {" + ", ".join(f"c{i}: {i}" for i in range(WIDE)) + "})")
+        expected = [(*range(WIDE),)]
+        assert db.query(f"MATCH (n:Wide) RETURN {KEYS}").fetchall() == 3 * expected
+        for form, text in WIDE_FORMS.items():
+            begun = time.monotonic()
+            with suppress(QueryTimeout):
+                db.query(text, timeout=0.9)
+            assert time.monotonic() - begun < 0.9 + SLACK, form
+        assert db.query(WIDE_FORMS["distinct"]).fetchall() == expected
+        assert db.query(WIDE_FORMS["groups"]).fetchall() == [(*expected[0], 3)]
+
+
+def test_a_table_of_thousands_of_properties() -> None:
+    """DuckDB nests joins no deeper than 1,000."""
+    with graphdb.connect(device="cpu", threads=1) as db:
+        db.query("UNWIND [1, 2, 3] AS i CREATE (:Wide {" + ", ".join(f"c{i}: {i}" for i in range(1100)) + "})")
+        db.query("CREATE TABLE wide AS MATCH (n:Wide) RETURN " + ", ".join(f"n.c{i}" for i in range(1100)))
+        assert db.sql("SELECT * FROM wide").fetchall() == [(*range(1100),)] * 3
 
 
 def test_a_pattern_too_large_to_plan_is_refused(db: graphdb.Database) -> None:

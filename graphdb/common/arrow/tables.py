@@ -28,7 +28,7 @@ class RecordBatch:
 
     def column(self, at: int | str) -> Array:
         """Return a column by its number or name."""
-        return self.columns[self.schema.names.index(at) if isinstance(at, str) else at]
+        return self.columns[self.schema.index(at)]
 
     __getitem__ = column
 
@@ -131,13 +131,13 @@ class Table:
 
     def column(self, at: int | str) -> ChunkedArray:
         """Return a column by its number or name."""
-        return self.columns[self.schema.names.index(at) if isinstance(at, str) else at]
+        return self.columns[self.schema.index(at)]
 
     __getitem__ = column
 
     def select(self, some: Sequence[int | str]) -> Table:
         """Return a table of some columns."""
-        at = [self.schema.names.index(one) if isinstance(one, str) else one for one in some]
+        at = list(map(self.schema.index, some))
         names = self.schema.names
         return Table([self.columns[i] for i in at], [names[i] for i in at], self.num_rows)
 
@@ -155,11 +155,12 @@ class Table:
         """Return it under other names."""
         return Table(self.columns, names, self.num_rows)
 
-    def set_column(self, at: int, name: str, values: Any) -> Table:
-        """Return a table with another column in the place of one."""
-        names = self.schema.names
-        columns = [*self.columns[:at], _chunked(values), *self.columns[at + 1 :]]
-        return Table(columns, [*names[:at], name, *names[at + 1 :]], self.num_rows)
+    def with_columns(self, changed: Mapping[int, Any]) -> Table:
+        """Return a table with other columns in some places, under the same names."""
+        columns = list(self.columns)
+        for at, values in changed.items():
+            columns[at] = _chunked(values)
+        return Table(columns, self.schema.names, self.num_rows)
 
     def append_column(self, name: str, values: Any) -> Table:
         """Return a table with one more column."""
@@ -218,7 +219,7 @@ def concat_tables(tables: Sequence[Table]) -> Table:
     names = list(dict.fromkeys(name for one in tables for name in one.column_names))
     columns = []
     for name in names:
-        found = [one.column(name) if name in one.column_names else None for one in tables]
+        found = [one.column(name) if name in one.schema.places else None for one in tables]
         kinds = [column.type for column in found if column is not None and not types.is_null(column.type)]
         type = _common(kinds) if kinds else types.NULL
         pieces: list[Array] = []

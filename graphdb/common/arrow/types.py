@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from graphdb.common.lazy import lazy
+
 _NUMPY = {
     "c": "i1", "C": "u1", "s": "i2", "S": "u2", "i": "i4", "I": "u4", "l": "i8", "L": "u8", "e": "f2", "f": "f4",
     "g": "f8", "b": "?", "tdD": "i4", "tdm": "i8", "tts": "i4", "ttm": "i4", "ttu": "i8", "ttn": "i8", "tin": "V16",
@@ -130,11 +132,16 @@ class Field:
         return replace(self, name=name)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Schema:
     """The columns of a table."""
 
     fields: tuple[Field, ...]
+
+    @lazy
+    def places(self) -> dict[str, int]:
+        """The numbers of columns by their names, of the first that has one."""
+        return {field.name: at for at, field in reversed(list(enumerate(self.fields)))}
 
     @property
     def names(self) -> list[str]:
@@ -146,9 +153,13 @@ class Schema:
         """The types of the columns."""
         return [field.type for field in self.fields]
 
+    def index(self, at: int | str) -> int:
+        """Return the number of a column that is given by its number or name; raises KeyError."""
+        return self.places[at] if isinstance(at, str) else at
+
     def field(self, at: int | str) -> Field:
         """Return a column by its number or name."""
-        return self.fields[self.names.index(at) if isinstance(at, str) else at]
+        return self.fields[self.index(at)]
 
     def __iter__(self) -> Iterator[Field]:
         return iter(self.fields)

@@ -237,6 +237,7 @@ _COLUMN = {
 }
 
 
+@cache
 def type_of_kinds(mask: int, scale: int = 18) -> Type:
     """Return the type that holds literals of all kinds in ``mask`` (bit ``k`` for ``Kind(k)``).
 

@@ -170,6 +170,4 @@ def _table_of(relation: duckdb.DuckDBPyRelation, most: int) -> arrow.Table:
         for i, name in enumerate(relation.columns)
     ]
     table = fetched(relation.project(", ".join(chosen)), most)
-    for i in zoned:
-        table = table.set_column(i, table.column_names[i], times_with_offset.of_parts(table.column(i)))
-    return table
+    return table.with_columns({i: times_with_offset.of_parts(table.column(i)) for i in zoned})

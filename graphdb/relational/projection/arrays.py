@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
+from graphdb.common.stopping import checked
 from graphdb.common.values.terms import Kind
 from graphdb.snapshot.properties import Properties
 from graphdb.snapshot.terms import Lookup
@@ -24,6 +25,9 @@ from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import filled
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.graph.data_graph import DataGraph
+
+_COLUMNS = 16
+"""Columns that are gathered between two looks at whether to stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +53,8 @@ class Late:
 
     def finished(self, rows: arrow.Table, properties: Properties) -> arrow.Table:
         """Return the rows with the properties of vertices in the places of these."""
-        for i, label in self.properties.items():
-            rows = rows.set_column(i, rows.column_names[i], properties.gather(label, rows.column(i)))
-        return rows
+        wanted = checked(self.properties.items(), _COLUMNS)
+        return rows.with_columns({i: properties.gather(label, rows.column(i)) for i, label in wanted})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +72,16 @@ def with_columns(
     bindings: arrow.Table, wanted: Sequence[Beside], properties: Properties, graph: DataGraph
 ) -> arrow.Table:
     """Return bindings with properties, and labels, of their vertices in further columns."""
-    for one in wanted:
+    if not wanted:
+        return bindings
+    columns: dict[str, arrow.Array | arrow.ChunkedArray] = dict(
+        zip(bindings.column_names, bindings.columns, strict=True)
+    )
+    for one in checked(wanted, _COLUMNS):
         ids = bindings.column(one.column)
         found = properties.gather(one.label, ids) if one.label is not None else _has_label(graph, one.classes, ids)
-        bindings = bindings.append_column(one.name, found)
-    return bindings
+        columns[one.name] = found
+    return arrow.table(columns)
 
 
 def _has_label(graph: DataGraph, classes: tuple[int, ...], ids: arrow.ChunkedArray) -> arrow.Array:
@@ -110,4 +118,4 @@ def project(bindings: arrow.Table, wanted: tuple[Direct, ...], properties: Prope
                 found = filled(found, column(other))
         return found
 
-    return arrow.table({f"c{i}": column(direct) for i, direct in enumerate(wanted)})
+    return arrow.table({f"c{i}": column(direct) for i, direct in enumerate(checked(wanted, _COLUMNS))})

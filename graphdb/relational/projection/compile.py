@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import NotSupportedError
+from graphdb.common.stopping import checked
 from graphdb.common.values.types import ANY, INTEGER, Base, Type, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -164,7 +165,7 @@ class ProjectionCompiler:
         others = self._rows() if cut else self._rows(self._beside, rows)
         gathered = self._rows(after=others, seldom=True)
         given: list[Compiled] = []
-        for i, item in enumerate(items):
+        for i, item in enumerate(checked(items)):
             mine = self._compiler(gathered if i in late else others, compiler.scope)
             value = keys[i] if i in keys else self._resolved(mine, mine.column(item.expression))
             given.append((item, self._as_written(mine, item, value) if written else value))

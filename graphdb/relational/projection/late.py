@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from graphdb.common.stopping import checked
 from graphdb.common.values.types import BOOLEAN, EXACT_ONLY, Base, Type, single_kind
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -152,7 +153,7 @@ def late_items(
     ``needed`` are the numbers of those that SQL needs itself.
     """
     found = {}
-    for i, item in enumerate(items):
+    for i, item in enumerate(checked(items)):
         if i not in needed and item.expression not in relation.known:
             late = late_property(item.expression, relation.variables, snapshot, text)
             if late is not None:
@@ -180,7 +181,7 @@ def direct_columns(
     text: str,
 ) -> tuple[Direct, ...] | None:
     """Return items as columns of the bindings and properties of single values; None if there are others."""
-    found = [_direct(item.expression, bound, known, snapshot, text) for item in items]
+    found = [_direct(item.expression, bound, known, snapshot, text) for item in checked(items)]
     return tuple(each[0] for each in found if each is not None) if found and None not in found else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -63,11 +64,12 @@ def window_sql(window: tuple[int, int | None]) -> str:
 def columns_of(compiled: Sequence[Compiled]) -> tuple[Column, ...]:
     """Return the columns of some items."""
     keys = [_key(item) for item, _ in compiled]
+    lowered = Counter(key.lower() for key in keys)
     columns = []
     for (item, value), named in zip(compiled, keys, strict=True):
         name = item.alias or item.text
-        alone = [other.lower() for other in keys].count(named.lower()) == 1
-        columns.append(Column(name, named if alone else name.replace(".", "_"), value.type, value.many, value.bases))
+        sql_name = named if lowered[named.lower()] == 1 else name.replace(".", "_")
+        columns.append(Column(name, sql_name, value.type, value.many, value.bases))
     return tuple(columns)
 
 

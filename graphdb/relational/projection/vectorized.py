@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from graphdb.common.stopping import checked
 from graphdb.common.values.types import Base, Column
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -82,7 +83,7 @@ class Translator:
             return None
         try:
             conditions = tuple(map(self._condition, where))
-            columns = tuple((f"c{i}", self._item(*one, grouped)) for i, one in enumerate(compiled))
+            columns = tuple((f"c{i}", self._item(*one, grouped)) for i, one in enumerate(checked(compiled)))
         except _Unknown:
             return None
         return Clause(rows, conditions, columns, grouped, tuple(order), window)
@@ -90,7 +91,7 @@ class Translator:
     def aliased(self, items: Sequence[ast.ReturnItem], known: Mapping[ast.Expression, SqlValue]) -> Translator:
         """Return the translator of what rows are ordered by, which sees items by their names."""
         named: dict[str, Typed | None] = {}
-        for item in items:
+        for item in checked(items):
             if item.alias:
                 try:
                     named[item.alias] = self._value(item.expression)

@@ -30,10 +30,8 @@ def without_unions(connection: Connection, table: arrow.Table) -> arrow.Table:
     Integers beside decimals are decimals, numbers beside floating-point ones such; values of other types are texts, as
     SQL casts them, decimals without zeros that say nothing.
     """
-    for i, field in enumerate(table.schema):
-        if arrow.has_unions([field]):
-            table = table.set_column(i, field.name, _resolved(connection, table.column(i).combine_chunks()))
-    return table
+    unions = (i for i, field in enumerate(table.schema) if arrow.has_unions([field]))
+    return table.with_columns({i: _resolved(connection, table.column(i).combine_chunks()) for i in unions})
 
 
 def _resolved(connection: Connection, array: arrow.Array) -> arrow.Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,20 +21,20 @@ class Frame:
 
     Parameters
     ----------
-    makers
-        What makes each column, by its name.
+    maker_of
+        What makes a column, by its name.
     """
 
-    def __init__(self, length: int, makers: Mapping[str, Maker]) -> None:
+    def __init__(self, length: int, maker_of: Callable[[str], Maker]) -> None:
         self._length = length
-        self._makers = makers
+        self._maker_of = maker_of
         self._made: dict[str, arrow.Array] = {}
 
     @classmethod
     def of(cls, table: arrow.Table) -> Frame:
         """Return the rows of a table."""
         columns = zip(table.column_names, table.columns, strict=True)
-        return cls(len(table), {name: made_once(column.combine_chunks) for name, column in columns})
+        return cls(len(table), {name: made_once(column.combine_chunks) for name, column in columns}.__getitem__)
 
     def __len__(self) -> int:
         return self._length
@@ -43,22 +43,22 @@ class Frame:
         """Return a column."""
         found = self._made.get(name)
         if found is None:
-            found = self._made[name] = self._makers[name](None)
+            found = self._made[name] = self._maker_of(name)(None)
         return found
 
     def some(self, name: str, places: Ints | None) -> arrow.Array:
         """Return what a column has at some places; all of it for None."""
         if places is None:
             return self.column(name)
-        return taken(self._made[name], places) if name in self._made else self._makers[name](places)
+        return taken(self._made[name], places) if name in self._made else self._maker_of(name)(places)
 
     def at(self, places: Ints) -> Frame:
         """Return the rows at some places."""
 
-        def maker(name: str) -> Maker:
+        def maker_of(name: str) -> Maker:
             return lambda further: self.some(name, places if further is None else places[further])
 
-        return Frame(len(places), {name: maker(name) for name in self._makers})
+        return Frame(len(places), maker_of)
 
 
 def made_once(make: Callable[[], arrow.Array]) -> Maker:

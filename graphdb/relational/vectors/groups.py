@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
+from graphdb.common.stopping import checked
 from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, Constant, PropertyOf, Vector
 from graphdb.relational.vectors.expressions import NotVectorized, evaluated, multiplied, numeric, ordinal
 from graphdb.relational.vectors.frames import Frame
@@ -21,6 +22,9 @@ from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import number_integers, numbered
 
 Ints = NDArray[np.int64]
+
+_KEYS = 16
+"""Keys whose values are numbered between two looks at whether to stop."""
 
 _SPREAD = 4
 """Numbers for each row, at most, where values themselves serve as numbers."""
@@ -81,7 +85,7 @@ def _of(keys: Sequence[Vector], vertex: str) -> list[PropertyOf]:
 def _by(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Groups:
     """Return the groups of rows with equal values."""
     codes, bound = np.zeros(len(frame), np.int64), 1
-    for key in dict.fromkeys(keys):
+    for key in checked(dict.fromkeys(keys), _KEYS):
         if isinstance(key, Constant):
             continue
         found, span = _numbered(evaluated(key, frame, properties))
@@ -102,8 +106,9 @@ def _differ(keys: Sequence[PropertyOf], vertex: str, frame: Frame, properties: P
     if column.null_count:
         return False
     ids, at = np.unique(numeric(column), return_index=True)
-    for key in keys:
-        found = evaluated(key, frame.at(at), properties)
+    each = frame.at(at)
+    for key in checked(keys, _KEYS):
+        found = evaluated(key, each, properties)
         if not found.null_count and not arrow.is_floating(found.type) and not arrow.is_struct(found.type):
             distinct, _ = numbered(found)
             if len(distinct) == len(ids):

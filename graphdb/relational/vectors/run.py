@@ -124,13 +124,13 @@ def _groups(clause: Clause, frame: Frame, properties: Properties) -> Frame:
             return made_once(lambda: aggregated(vector, groups, frame, properties))
         return _maker(vector, firsts, properties)
 
-    return Frame(len(groups), {name: maker(vector) for name, vector in clause.columns})
+    return Frame(len(groups), {name: maker(vector) for name, vector in clause.columns}.__getitem__)
 
 
 def _each(clause: Clause, frame: Frame, properties: Properties) -> Frame:
     """Return a row for each row."""
     columns = {name: vector for name, vector in clause.columns if not isinstance(vector, Aggregate)}
-    return Frame(len(frame), {name: _maker(vector, frame, properties) for name, vector in columns.items()})
+    return Frame(len(frame), lambda name: _maker(columns[name], frame, properties))
 
 
 def _maker(vector: Vector, frame: Frame, properties: Properties) -> Maker:
@@ -141,7 +141,8 @@ def _maker(vector: Vector, frame: Frame, properties: Properties) -> Maker:
 
 def _with_numbers(frame: Frame, names: list[str], column: str) -> Frame:
     makers = {name: _maker_of(frame, name) for name in names}
-    return Frame(len(frame), makers | {column: made_once(lambda: arrow.numbers(np.arange(1, len(frame) + 1)))})
+    makers[column] = made_once(lambda: arrow.numbers(np.arange(1, len(frame) + 1)))
+    return Frame(len(frame), makers.__getitem__)
 
 
 def _maker_of(frame: Frame, name: str) -> Maker:

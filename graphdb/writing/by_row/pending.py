@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
 from graphdb.common import arrow
+from graphdb.common.stopping import checked
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, VERTEX
 from graphdb.evaluate.context import Context
 from graphdb.evaluate.values import Vertex
@@ -144,11 +146,13 @@ class Pending:
         type = self._naming.ids(RDF_TYPE)[0]
         added = {t for t in self._added if t[1] not in deleted or (t[0] != type and t[2] < LITERAL_BASE)}
         removed = set(self._removed)
-        old = self._stored({vertex for vertex, _ in values} - self._new)
-        for (vertex, key), found in values.items():
+        old: defaultdict[tuple[int, int], set[Triple]] = defaultdict(set)
+        for triple in self._stored({vertex for vertex, _ in values} - self._new):
+            old[triple[1], triple[0]].add(triple)
+        for (vertex, key), found in checked(values.items()):
             new = {(key, vertex, numbers[f.lexical, f.datatype, f.language]) for f in found}
             added |= new
-            removed |= {triple for triple in old if triple[:2] == (key, vertex)} - new
+            removed |= old[vertex, key] - new
         if self.gone:
             removed |= self._stored({vertex.id for vertex in self.gone})
         described = [(*row, numbers[f.lexical, f.datatype, f.language]) for row, f in edge_values]
