@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphdb.dispatch.queries import Queries
 from graphdb.dispatch.tables import Tables
 from graphdb.execute.choose import device_of
+from graphdb.relational.program import Program
 from graphdb.relational.projection.presentation import presented
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from graphdb.common import arrow
     from graphdb.gpu.code.launch import Device
     from graphdb.grammar import syntax as ast
     from graphdb.relational.paths.run import PathRun
-    from graphdb.relational.program import Program
     from graphdb.relational.query import Prepared
     from graphdb.relational.snapshot import Snapshot
+
+    Ids = NDArray[np.int64]
 
 
 class Engine:
@@ -43,6 +49,26 @@ class Engine:
         """Prepare what follows the matches of a query over one state; None where its rows are not matches."""
         with self._queries.apart(text, snapshot) as run:
             yield run, self._queries.project_anew(run, query)
+
+    @contextmanager
+    def among(
+        self,
+        query: ast.Query | ast.Composite,
+        text: str,
+        vertices: Mapping[str, Ids],
+        general: Prepared | Program | None,
+        snapshot: Snapshot | None = None,
+    ) -> Iterator[tuple[PathRun, Prepared | Program]]:
+        """Plan a query over one state for some of its vertices, as it was prepared before; anew where it was not."""
+        with self._queries.apart(text, snapshot) as run:
+            prepared = self._queries.prepare_anew(run, query, text, {}) if general is None else general
+            yield run, run.among(prepared, vertices)
+
+    def general(self, run: PathRun, prepared: Prepared | Program) -> Prepared | Program | None:
+        """Return what was prepared without what depends on the data, for other states; None where all of it does."""
+        if not run.is_general(prepared):
+            return None
+        return prepared.unplanned() if isinstance(prepared, Program) else replace(prepared, plan=None)
 
     def into(self, table: str, run: PathRun, prepared: Prepared | Program) -> None:
         """Run a query and make a temporary table of its rows, as SQL sees them."""

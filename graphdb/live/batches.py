@@ -95,7 +95,7 @@ def _operations(names: Names, additions: Any, deletions: Any, patch: Any, state:
 
 
 def _of_iris(names: Names, deletions: Any, additions: Any) -> Operations | None:
-    """Return the operations of a handful of edges whose ends are full IRIs: None of others, which are parsed."""
+    """Return the operations of a handful of edges whose ends are full IRIs; None of others, which are parsed."""
     sides = [[] if side is None else side for side in (deletions, additions)]
     if not all(type(side) is list for side in sides) or not 0 < sum(map(len, sides)) <= _HANDFUL:
         return None
@@ -105,15 +105,17 @@ def _of_iris(names: Names, deletions: Any, additions: Any) -> Operations | None:
         if type(row) is not tuple or len(row) != 3 or not all(type(text) is str for text in row):
             return None
         subject, predicate, object = row
-        if not (_PLAIN_IRI.fullmatch(subject) and _PLAIN_IRI.fullmatch(object)):
+        iris = _without_brackets(subject), _predicate(names, predicate)[1:-1], _without_brackets(object)
+        if not all(map(_PLAIN_IRI.fullmatch, iris)):
             return None
-        label = _predicate(names, predicate)[1:-1]
-        if not _PLAIN_IRI.fullmatch(label):
-            return None
-        triples.append([codes.setdefault(iri, len(codes)) for iri in (subject, label, object)])
+        triples.append([codes.setdefault(iri, len(codes)) for iri in iris])
     added = np.arange(len(triples)) >= len(sides[0])
     nothing = strings([])
     return Operations(strings([*codes]), (nothing, nothing, nothing), np.array(triples, np.uint32), added)
+
+
+def _without_brackets(text: str) -> str:
+    return text[1:-1] if text.startswith("<") and text.endswith(">") else text
 
 
 _STATEMENT = re.compile(rb"^[ \t]*[^\s#][^\n]*", re.MULTILINE)

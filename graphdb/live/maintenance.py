@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,6 +27,7 @@ from graphdb.live.aggregates.groups import AGAIN, TABLES, Groups
 from graphdb.live.answers import ADDED, FORMER, FRESH, REMOVED, Answer
 from graphdb.live.definitions import Definition
 from graphdb.live.engine import Engine
+from graphdb.live.former import Former
 from graphdb.live.matches.delta import Net
 from graphdb.live.matches.matching import Batch, Matcher
 from graphdb.live.matches.required import NotIncremental, runnable
@@ -36,9 +36,7 @@ from graphdb.live.rows_anew import RowsAnew
 from graphdb.live.standing import Standing, Took
 from graphdb.plan.executor import Overran
 from graphdb.relational.query import Prepared
-from graphdb.relational.snapshot import take_snapshot
 from graphdb.results.display import made_in_python
-from graphdb.storage.catalog import Catalog
 
 if TYPE_CHECKING:
     import duckdb
@@ -64,6 +62,7 @@ class Maintenance:
     def __init__(self, state: State, engine: Engine) -> None:
         self._state = state
         self.engine = engine
+        self._former = Former(state)
         self._standing: dict[int, Standing] = {}
         self._epoch = -1
         self._last = 0
@@ -74,6 +73,7 @@ class Maintenance:
         """Return the continuous queries of the file."""
         if self._epoch != self._state.observed.epoch:
             self._epoch = self._state.observed.epoch
+            self._former.forget()
             for each in self._standing.values():
                 each.forget()
                 each.stored_rows = None
@@ -96,8 +96,15 @@ class Maintenance:
             A query cannot be answered any more: what changed the graph is rolled back.
         """
         net = Net.of(changes)
-        if net is not None and not net:
-            return
+        try:
+            if net is None or net:
+                self._follow(net)
+            self._former.end(changes)
+        except BaseException:
+            self._former.forget()
+            raise
+
+    def _follow(self, net: Net | None) -> None:
         with self._state.at_home(), self._state.connection.guard() as raw:
             standing = self._living(raw)
             batch = definitions.last_batch(raw) + 1
@@ -161,33 +168,43 @@ class Maintenance:
 
         Also, whether there are such rows: without any, no tables are made.
         """
+        snapshot = self._state.snapshot()
+        batches = self._batches(raw, each, net, snapshot)
+        if isinstance(batches, str):
+            each.lose_matchers()
+            return batches, False
+        return self._matched(raw, each, batches, snapshot)
+
+    def _batches(
+        self, raw: duckdb.DuckDBPyConnection, each: Standing, net: Net | None, snapshot: Snapshot
+    ) -> list[Batch] | str:
+        """Return what a batch is for each part of a query, or why delta plans do not take it."""
         if each.never is not None:
             each.why = each.never
-            return each.never, False
-        snapshot = self._state.snapshot()
+            return each.never
         if net is None:
             each.forget()
             self.bind(each, snapshot)
-            return "not all changes are known", False
+            return "not all changes are known"
         if any(part.delta is None for part in each.parts):
-            with self._former_snapshot() as state:
+            with self._former.opened() as state:
                 self.bind(each, state)
         before = [(part.delta, part.resources) for part in each.parts]
         if any(part.concerned(net, snapshot.store.type_label) for part in each.parts):
             self.bind(each, snapshot)
         if each.why is not None:
-            return each.why, False
+            return each.why
         batches: list[Batch] = []
         for part, (former, resources) in zip(each.parts, before, strict=True):
             if former is None:
-                return "it was not maintained by delta plans before", False
+                return "it was not maintained by delta plans before"
             batch = part.batch(former, resources, net, snapshot)
             if batch is None:
-                return "names of it stand for something else than before", False
+                return "names of it stand for something else than before"
             batches.append(batch)
         if not self._has_groups(raw, each):
-            return "its groups are not stored yet", False
-        return self._matched(raw, each, batches, snapshot)
+            return "its groups are not stored yet"
+        return batches
 
     def _matched(
         self, raw: duckdb.DuckDBPyConnection, each: Standing, batches: Sequence[Batch], snapshot: Snapshot
@@ -201,11 +218,12 @@ class Maintenance:
             anew = each.pace.anew or math.inf
         with self._rows(raw, each, batches) as rows:
             try:
-                for part, batch in zip(each.parts, batches, strict=True):
-                    take = rows.taker(part, batch.read)
-                    part.find(batch, snapshot, self._former_snapshot, self.engine, take, check, anew)
+                for at, part in enumerate(each.parts):
+                    take = rows.taker(part, batches[at].read)
+                    part.find(batches[at], snapshot, self._former.opened, self.engine, take, check, anew)
             except Overran:
                 each.pace.overran(size)
+                each.lose_matchers(at + 1)  # which did not get the batch
                 return "to aggregate anew is expected to take less time than to match its changes", False
             rows.finish()
         each.pace.matched(size)
@@ -214,9 +232,9 @@ class Maintenance:
     def _rows(self, raw: duckdb.DuckDBPyConnection, each: Standing, batches: Sequence[Batch]) -> Rows | RowsAnew:
         """Return what makes rows of what is found."""
         if each.asked_anew:
-            return RowsAnew(raw, self.engine, each, self._former_snapshot)
+            return RowsAnew(raw, self.engine, each, self._former)
         renewed = any(batch.renewed for batch in batches)
-        return Rows(raw, self.engine, each, self._former_snapshot if renewed else None)
+        return Rows(raw, self.engine, each, self._former.opened if renewed else None)
 
     def explainable(self, each: Standing) -> Standing:
         """Return a continuous query with its delta plans, where it has some, over the graph of now."""
@@ -230,16 +248,18 @@ class Maintenance:
 
     def bind(self, each: Standing, snapshot: Snapshot) -> None:
         """Find out whether delta plans maintain a query, over the names of one state."""
-        before, each.accumulators = each.accumulators, None
+        before, each.accumulators, each.general = each.accumulators, None, None
+        self._former.rename(each.definition.number)
         try:
             each.why = None
             bound = [part.bind(self.engine, snapshot) for part in each.parts]
             prepared: Prepared | Program = bound[0]
             if each.asked_anew:
                 assert each.rows_of is not None
-                with self.engine.prepared(runnable(each.rows_of), each.definition.text, snapshot) as (_, prepared):
+                with self.engine.prepared(runnable(each.rows_of), each.definition.text, snapshot) as (run, prepared):
                     if prepared.computing is not None:
                         raise NotIncremental("Python computes a part of it")
+                    each.general = self.engine.general(run, prepared)
             if any(made_in_python(column.type) for column in prepared.projection.columns):
                 raise NotIncremental("Python computes a part of it")
             if each.grouping is not None:
@@ -309,22 +329,11 @@ class Maintenance:
         self._whole(raw, each)
         if each.definition.stored:
             return
-        with self._former_snapshot() as former, self.engine.prepared(each.query, text, former) as (run, prepared):
+        with self._former.opened() as former, self.engine.prepared(each.query, text, former) as (run, prepared):
             rows = self.engine.rows(run, prepared)
         connection = self._state.connection
         with connection.view("_graphdb_rows", rows), connection.guard() as raw:
             raw.execute(f"CREATE OR REPLACE TEMP TABLE {FORMER[5:]} AS FROM _graphdb_rows")
-
-    @contextmanager
-    def _former_snapshot(self) -> Iterator[Snapshot]:
-        """Yield what statements saw before the transaction under way."""
-        state = self._state
-        frozen = state.connection.frozen()
-        try:
-            catalog = Catalog(frozen.raw, frozen.transactions)
-            yield take_snapshot(frozen, catalog, state.budget.graph // 2, subclasses=state.subclasses)
-        finally:
-            frozen.close()
 
     # --- what is stored
 
@@ -340,6 +349,7 @@ class Maintenance:
         """
         definitions.refuse_taken(raw, definition, text, at)
         self.standing(raw)
+        self._former.forget()  # without a continuous query, nobody learns of changes
         each = Standing(definition)
         each.why = each.never
         if each.why is None:

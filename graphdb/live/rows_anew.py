@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from graphdb.common.duckdb.connection import Connection
     from graphdb.live.engine import Engine
-    from graphdb.live.matches.following import Following, Former
+    from graphdb.live.former import Former
+    from graphdb.live.matches.following import Following
     from graphdb.live.matches.matching import Take
     from graphdb.live.standing import Standing
     from graphdb.relational.snapshot import Snapshot
@@ -80,7 +81,7 @@ class RowsAnew:
         self.some = True
         vertices = {name: np.unique(np.concatenate(ids)) for name, ids in self._vertices.items()}
         self._write(None, vertices, ADDED)
-        with self._former() as state:
+        with self._former.opened() as state:
             self._write(state, vertices, REMOVED)
 
     def make_none(self, table: str) -> None:
@@ -91,10 +92,14 @@ class RowsAnew:
 
     def _write(self, state: Snapshot | None, vertices: dict[str, Ints], table: str) -> None:
         """Write the rows that a state, None for that of now, has for some vertices, by the names that they have."""
-        each = self._each
+        each, known = self._each, self._former.prepared
         assert each.rows_of is not None
-        with self._engine.prepared(runnable(each.rows_of), each.definition.text, state) as (run, prepared):
-            rows = self._engine.rows(run, run.among(prepared, vertices))
+        query, own = runnable(each.rows_of), each.definition.number
+        general = each.general if state is None else known.get(own)
+        with self._engine.among(query, each.definition.text, vertices, general, state) as (run, prepared):
+            if state is not None and general is None and (found := self._engine.general(run, prepared)) is not None:
+                known[own] = found
+            rows = self._engine.rows(run, prepared)
             self._connection = self._connection or run.connection
         with self._connection.view("_graphdb_rows", rows):
             if each.accumulators is None:

@@ -139,8 +139,8 @@ class MatchRun:
         with self._snapshot.graph.watched(self.new_control().check):
             return self._planned(bound, needs)
 
-    def _planned(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
-        pattern = self._pattern(bound, needs)
+    def _planned(self, bound: BoundPattern, needs: Wanted, there: Mapping[str, Ids] | None = None) -> PhysicalPlan:
+        pattern = self._pattern(bound, needs, there)
         return self._made((without_matches(pattern) if pattern.count_only else None) or pattern, bound, needs)
 
     def _made(self, pattern: PatternGraph, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
@@ -186,13 +186,16 @@ class MatchRun:
         own = sum(each.nbytes for each in distinct)
         return replace(plan, fulfilled=fulfilled, own_bytes=plan.own_bytes + own, subsets=tuple(distinct))
 
-    def _pattern(self, bound: BoundPattern, needs: Wanted) -> PatternGraph:
+    def _pattern(self, bound: BoundPattern, needs: Wanted, there: Mapping[str, Ids] | None = None) -> PatternGraph:
+        """Return a pattern with its candidates; vertices of names that ``there`` has must be of these, too."""
         # Which edges a pattern leaves is not found anew for other values.
         arguments = self._arguments if bound.edge_conditions else self._arguments.unnoted
         candidates = Candidates(self._snapshot, self._text, arguments)
         found = list(candidates.vertices(bound))
         for vertex, ids in ends_of(self._snapshot, bound).items():
             found[vertex] = restricted(found[vertex], ids)
+        if there:
+            found = [restricted(v, there[v.name]) if v.name in there else v for v in found]
         pattern = PatternGraph(
             tuple(found), tuple(bound.edges), tuple(bound.clauses), tuple(bound.edge_tests), tuple(bound.unequal)
         )

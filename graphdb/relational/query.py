@@ -22,7 +22,7 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import MOST, BoundPattern, bind, edge_names, size_of
 from graphdb.pattern.free import SUBQUERIES
-from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
+from graphdb.pattern.graph import PatternVertex, Wanted
 from graphdb.plan.executor import Control
 from graphdb.plan.paths import Weighted
 from graphdb.plan.physical import PhysicalPlan
@@ -195,27 +195,6 @@ class QueryRun(MatchRun):
             )
         return replace(program, steps=steps)
 
-    def among(self, prepared: Prepared | Program, vertices: Mapping[str, Ids]) -> Prepared | Program:
-        """Return a query some of whose vertices, by a name that no other has, must also be of some sorted resources."""
-        there = {name: ids[ids < self._snapshot.graph.sizes.resources] for name, ids in vertices.items()}
-
-        def among(pattern: PatternGraph) -> PatternGraph:
-            found = (restricted(v, there[v.name]) if v.name in there else v for v in pattern.vertices)
-            return replace(pattern, vertices=tuple(found))
-
-        def restrict(step: AnyStep) -> AnyStep:
-            if not isinstance(step, Step) or not there.keys() & step.bound.vertex_of.keys():
-                return step
-            pattern = among(step.pattern)
-            plan = None if step.plan is None else self._made(pattern, step.bound, step.needs)
-            return replace(step, pattern=pattern, plan=plan)
-
-        with self._snapshot.graph.watched(self.new_control().check):
-            if isinstance(prepared, Program):
-                return replace(prepared, steps=tuple(map(restrict, prepared.steps)))
-            pattern = among(self._pattern(prepared.bound, prepared.wanted))
-            return replace(prepared, plan=self._made(pattern, prepared.bound, prepared.wanted))
-
     def is_general(self, prepared: Prepared | Program) -> bool:
         """Whether what was prepared here is right for other values of the arguments, once it is :meth:`replanned`."""
         if self._arguments.looked_at or prepared.computing is not None:
@@ -230,13 +209,21 @@ class QueryRun(MatchRun):
         Nothing is checked, bound or compiled again: it was for arguments of the same types.
         """
         try:
-            with self._snapshot.graph.watched(self.new_control().check):
-                if isinstance(prepared, Prepared):  # its own plan may be gone, since a change concerned it
-                    return replace(prepared, plan=self._planned(prepared.bound, prepared.wanted))
-                found = prepared.with_lists(self._arguments.unnoted)
-                return None if found is None else replace(found, steps=tuple(map(self._replanned, found.steps)))
+            found = prepared.with_lists(self._arguments.unnoted) if isinstance(prepared, Program) else prepared
+            return None if found is None else self.among(found, {})
         except (Beforehand, ExecutionError):
             return None
+
+    def among(self, prepared: Prepared | Program, vertices: Mapping[str, Ids]) -> Prepared | Program:
+        """Return a query with plans over the data of now, for vertices that are of some sorted resources.
+
+        They are known by names that no other vertices have; others may be any.
+        """
+        there = {name: ids[ids < self._snapshot.graph.sizes.resources] for name, ids in vertices.items()}
+        with self._snapshot.graph.watched(self.new_control().check):
+            if isinstance(prepared, Prepared):  # its own plan may be gone, since a change concerned it
+                return replace(prepared, plan=self._planned(prepared.bound, prepared.wanted, there))
+            return replace(prepared, steps=tuple(self._replanned(step, there) for step in prepared.steps))
 
     def planned(self, prepared: Prepared | Program) -> Prepared | Program | None:
         """Return a query with plans over the data of now; the rest of it is as it was prepared.
@@ -247,12 +234,12 @@ class QueryRun(MatchRun):
             return self.replanned(prepared)
         return replace(prepared, plan=self._plan(prepared.bound, prepared.wanted))
 
-    def _replanned(self, step: AnyStep) -> AnyStep:
+    def _replanned(self, step: AnyStep, there: Mapping[str, Ids]) -> AnyStep:
         if isinstance(step, Searched):
             return step.with_ends(lambda bound, needs: self._pattern(bound, needs).vertices[0].candidates)
         if not isinstance(step, Step):
             return step
-        pattern = self._pattern(step.bound, step.needs)
+        pattern = self._pattern(step.bound, step.needs, there)
         plan = None if step.given else self._made(pattern, step.bound, step.needs)
         return replace(step, pattern=pattern, plan=plan)
 

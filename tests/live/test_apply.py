@@ -27,7 +27,7 @@ def triples(db: graphdb.Database) -> set[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(
-    "form", ["rows", "arrow", "pandas", "bytes", "path", "gz", "file", "zst", "packed file", "several"]
+    "form", ["rows", "in brackets", "arrow", "pandas", "bytes", "path", "gz", "file", "zst", "packed file", "several"]
 )
 def test_forms(form: str, tmp_path: Path) -> None:
     import gzip
@@ -42,6 +42,7 @@ def test_forms(form: str, tmp_path: Path) -> None:
     columns = dict(zip(["s", "p", "o"], map(list, zip(*EDGES, strict=True)), strict=True))
     given: dict[str, Any] = {
         "rows": EDGES,
+        "in brackets": [tuple(f"<{iri}>" for iri in edge) for edge in EDGES],
         "arrow": pa.table(columns),
         "pandas": pd.DataFrame(columns),
         "bytes": LINES,

@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from graphdb.storage.triples import TripleStore
 from tests.fuzz import scaled
 from tests.live.test_parallel_edges import explained
 from tests.live.writes import bag, begin, check, load, opened, statement, strategies
+
+Ints = NDArray[np.int64]
 
 QUERIES = {
     "vertex": "MATCH (a:A) OPTIONAL MATCH (a)-[:S]->(b) RETURN a.i AS i, b.i AS j, b.k AS k",
@@ -112,3 +116,42 @@ def test_only_what_changed_is_asked_for() -> None:
             (2, 1, 7, None),
         ]
         assert set(strategies(db)) == {"delta plans"}
+
+
+def test_no_label_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    edges = TripleStore.edges
+
+    def noted(store: TripleStore, label: int) -> tuple[Ints, Ints]:
+        read.append(label)
+        return edges(store, label)
+
+    with opened(None) as db:
+        db.query("UNWIND range(0, 99) AS x CREATE (:A {i: x})-[:R]->(:B {i: x})-[:S]->(:B {i: -x})")
+        db.query("CREATE CONTINUOUS QUERY q AS MATCH (a:A)-[:R]->(b) OPTIONAL MATCH (b)-[:S]->(c) RETURN a.i, c.i")
+        for number in range(6):
+            if number == 3:  # by now, what the states before and after a batch need is derived
+                monkeypatch.setattr(TripleStore, "edges", noted)
+            db.query(f"MATCH (b:B {{i: {number}}}), (c:B {{i: -7}}) CREATE (b)-[:S]->(c)")
+            db.query(f"MATCH (:B {{i: {number}}})-[s:S]->(:B {{i: -7}}) DELETE s")
+        assert strategies(db) == {"delta plans": 12}
+        assert not read
+
+
+@pytest.mark.parametrize("optional", ["OPTIONAL MATCH (a)", "MATCH (a)"])
+def test_batches_that_are_compared_reach_matchers(optional: str) -> None:
+    text = f"MATCH (a:A) {optional}-[:S]->(b:B) RETURN DISTINCT a.k AS k, b.i AS i"
+    with opened(None) as db:
+        db.query("UNWIND range(0, 4) AS x CREATE (:A {i: x, k: x})-[:S]->(:B {i: x})")
+        db.query(f"CREATE CONTINUOUS QUERY q AS {text}")
+        stored = {"q": bag(db, "FROM q")}
+        for statement in (
+            "MATCH (a:A {i: 0}), (b:B {i: 1}) CREATE (a)-[:S]->(b)",
+            # groups get another type, and with it an edge comes and another one goes
+            "MATCH (a:A {i: 1})-[s:S]->() SET a.k = 'text' DELETE s CREATE (a)-[:S]->(:B {i: 9})",
+            "MATCH (:A {i: 1})-[s:S]->() DELETE s",
+            "MATCH (a:A {i: 1}), (b:B {i: 1}) CREATE (a)-[:S]->(b)",
+        ):
+            db.query(statement)
+            check(db, {"q": text}, stored)
+        assert set(strategies(db)) == {"compared", "delta plans"}

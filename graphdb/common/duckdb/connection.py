@@ -214,13 +214,22 @@ class Connection:
         other = copy(self)
         with self.guard() as raw:
             other.raw = raw.cursor()
-            other.raw.execute("BEGIN TRANSACTION READ ONLY")
-            other.raw.execute(TOUCH).fetchall()
+            other.begin_reading()
         other.transactions = Transactions(other.raw)
         other._discarded, other._depth, other._deadline, other._windows = [], 0, None, {}
         other.promised = PromisedTables()
         _OPEN.add(other)
         return other
+
+    def begin_reading(self) -> None:
+        """Begin a transaction of a :meth:`frozen` connection: it sees the database as it is now until :meth:`rest`."""
+        self.raw.execute("BEGIN TRANSACTION READ ONLY")
+        self.raw.execute(TOUCH).fetchall()
+
+    def rest(self) -> None:
+        """End the transaction of a :meth:`frozen` connection."""
+        self.raw.execute("COMMIT")
+        self._drop_discarded()
 
     def check_open(self) -> None:
         """Raise :class:`StorageError` if the database is closed, or this is a fork of the process that opened it."""
@@ -246,8 +255,6 @@ class Connection:
 
     def undo_leftovers(self) -> None:
         """Undo what an interrupted statement left half done, before another one begins; can itself be interrupted."""
-        import duckdb
-
         no_limits()
         self._deadline = None
         self._depth = 0
@@ -256,6 +263,11 @@ class Connection:
         WATCHDOG.release(self, None)
         abandon(self.raw)
         self.transactions.undo_leftovers()
+        self._drop_discarded()
+
+    def _drop_discarded(self) -> None:
+        import duckdb
+
         while self._discarded and not self.transactions.inside:
             with contextlib.suppress(duckdb.Error):
                 self.raw.execute(f"DROP TABLE IF EXISTS {self._discarded[-1]}")
