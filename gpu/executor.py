@@ -121,7 +121,7 @@ class GpuExecutor:
         """The device, and how it runs the plan: by a strategy, or as sums of products where it only counts (all, or by
         vertex).
         """
-        way = timings_of(plan, plan.count_only).choose(self.costs.of(plan, plan.count_only))
+        way = timings_of(plan, plan.count_only).quickest(self.costs.of(plan, plan.count_only))
         counting = plan.count_only
         strategy = self.strategies.of_all(plan, counting) if plan.limit is None else self.strategies.of(plan)
         by = self._counter.describe(plan, counting) if way == "count" else strategy.name
@@ -138,7 +138,7 @@ class GpuExecutor:
     def expected(self, plan: PhysicalPlan, counting: bool) -> ExpectedCost:
         """What a run (or with ``counting``, a count) is expected to take, and to copy and compile first."""
         costs = self.costs.of(plan, counting)
-        return costs[timings_of(plan, counting).choose(costs)]
+        return costs[timings_of(plan, counting).quickest(costs)]
 
     @property
     def preparing(self) -> bool:
@@ -257,6 +257,7 @@ class GpuExecutor:
                 way, total, taken = counted()
         else:
             turns = {"match": found, "count": counted}
+            control.disturbed |= timings.tried(decided.chosen)
             way, total, taken = in_turns(costs, decided.chosen, timings, control, lambda name: turns[name]())[1]
         if way != decided.chosen or taken > WORSE * timings.seconds.get(way, math.inf):
             decided.left = 0

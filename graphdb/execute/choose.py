@@ -251,7 +251,7 @@ class ChoosingExecutor:
             nonlocal running, started
             device = None if name == self.host.name else self._opened()
             running = self.host if device is None or not device.supports(plan) else device
-            control.disturbed |= self._preparing
+            control.disturbed |= running is self.host and self._preparing
             started = time.perf_counter()
             return running.count(plan, control)
 
@@ -366,8 +366,8 @@ class ChoosingExecutor:
         known = self._known(plan, counting)
         asked = seconds > self._small / 2 or known.here >= self._small or known.timings.runs
         if asked and (control is None or control.limit is None):
-            busy = control is not None and control.disturbed | self._preparing
-            if busy and ran is self.host and known.disturbed < DISTURBED:
+            busy = control is not None and control.disturbed | (ran is self.host and self._preparing)
+            if busy and known.disturbed < DISTURBED:
                 known.disturbed += 1
             else:
                 known.timings.note(ran.name, seconds)
@@ -416,7 +416,8 @@ class ChoosingExecutor:
             return self.host
         if runs:
             known.now_by(device.name, sums=costs[device.name].sums)
-        return self.host if known.timings.choose(costs, runs=runs) == self.host.name else device
+        chosen = known.timings.choose(costs, runs=True) if runs else known.timings.quickest(costs)
+        return self.host if chosen == self.host.name else device
 
     def _expected(
         self, plan: PhysicalPlan, counting: bool, here: float, device: GpuExecutor

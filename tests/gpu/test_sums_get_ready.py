@@ -313,3 +313,22 @@ def test_what_a_join_is_expected_to_scan_leaves_out_lists_whose_lengths_are_coun
     before = plan.steps[-2].estimate
     assert (before <= scanned(plan, True) < plan.cost) == last.counts_rows
     assert scanned(plan, False) == plan.cost
+
+
+def test_what_is_only_measured_says_nothing_of_what_a_device_takes(executor: Any) -> None:
+    """A join is due to be measured, which is expected to take longer than the sums: the device is as quick as before."""
+    graph, label = graph_of(40, 160, 1)
+    plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
+    executor.count(plan)
+    executor._counter.wait_for_all()
+    timings = timings_of(plan, True)
+    timings.forget("match")
+    for _ in range(10_000):
+        timings.note("count", 1e-3)
+    costs = executor.costs.of(plan, True)
+    assert timings.choose(costs) == "match"
+    assert executor.expected(plan, True) == costs["count"]
+    assert " by sums" in executor.describe(plan)
+    control = Control()
+    executor.count(plan, control)
+    assert control.disturbed

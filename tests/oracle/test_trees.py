@@ -21,9 +21,11 @@ from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.candidates import space
+from graphdb.plan.cost import Estimates
 from graphdb.plan.counting import tree
 from graphdb.plan.executor import Control
 from graphdb.plan.explain import explain_text
+from graphdb.plan.ordering.sample import Forecast
 from graphdb.plan.passes import pipeline as passes
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
@@ -285,6 +287,21 @@ def test_walks_down_a_tree_see_what_averages_do_not() -> None:
     assert matches / 3 < rows.steps[-1].estimate * rows.automorphisms < matches * 3
     assert blind.steps[-1].estimate < matches / 4
     assert blind.cost < plan.cost / 3
+
+
+def test_a_search_that_the_model_takes_for_nothing_is_looked_at_where_its_tree_is_dear() -> None:
+    pattern, graph, _ = hub_and_path()
+    plain = passes.modelled
+
+    def nothing(estimates: Estimates, order: tuple[int, ...]) -> Forecast:
+        found = plain(estimates, order)
+        return replace(found, rows=tuple(1e-3 for _ in order), work=tuple(1e-3 for _ in order))
+
+    with mock.patch.object(passes, "modelled", nothing), mock.patch.object(passes, "LOOK", 100.0):
+        plan = make_plan(pattern, graph)
+    assert plan.tree is not None
+    assert plan.tree.cost > 100.0
+    assert plan.cost > plan.tree.cost
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -144,7 +144,7 @@ def choose_order(draft: Draft) -> None:
         else:
             order = tree_order(draft.space, draft.graph.check)
         forecast = modelled(draft.estimates, order)
-        if forecast.cost > LOOK:
+        if max(forecast.cost, 0.0 if draft.tree is None else draft.tree.cost) > LOOK:
             forecast = walked_order(draft.space, forecast, unequal_vertices(draft.pattern))
     if draft.pattern.duplicates != "keep":
         order = rows_first(draft.estimates, forecast.order, draft.pattern)
