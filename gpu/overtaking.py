@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
+from graphdb.common.classes.records import dataclass
 from graphdb.plan.executor import Control
 
 

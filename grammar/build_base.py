@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from lark import Token
-
 from graphdb.common.errors import ParseError
 from graphdb.grammar import syntax as s
+from graphdb.grammar.lexing import Token
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{6,8})|(.))", re.DOTALL)
 _SIMPLE = {"\\": "\\", "'": "'", '"': '"', "`": "`", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}

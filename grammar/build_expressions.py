@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from lark import Token
-
+from graphdb.common.classes.records import dataclass
 from graphdb.common.stopping import checked
 from graphdb.grammar import syntax as s
 from graphdb.grammar.build_base import Base, Rule, always, items, node_of, node_of_all
 from graphdb.grammar.compose import path_of
+from graphdb.grammar.lexing import Token
 from graphdb.grammar.spelling import ARITIES, SAME_AS, STRING
 from graphdb.grammar.sugar import FORMS, REPEATED, WRITTEN_OUT, is_too_large
 

@@ -6,11 +6,10 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from lark import Token
-
 from graphdb.grammar import syntax as s
 from graphdb.grammar.build_base import Base, always, first, node_of, node_of_all, span_at
 from graphdb.grammar.compose import path_of
+from graphdb.grammar.lexing import Token
 
 _MOST_STEPS = 2**31 - 1
 

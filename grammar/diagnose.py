@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lark import Token
-
 from graphdb.common.errors import GraphDBError, NotSupportedError, ParseError, nearest
-from graphdb.grammar.lexing import brackets
+from graphdb.grammar.lexing import Token, brackets
 from graphdb.grammar.spelling import KEYWORDS, RESERVED
 
 _CLAUSES = {

@@ -1,7 +1,7 @@
 """Tokens of the pattern language, and the filter between lexer and parser.
 
-:func:`scan` cuts text into tokens that say only how they are spelt.  :class:`TokenFilter`, the lexer that the
-parser sees, gives each its grammatical type while the parser runs: a word is a keyword where the parser's state
+:func:`scan` cuts text into tokens that say only how they are spelt.  :class:`TokenFilter`, which the parser reads from,
+gives each its grammatical type while the parser runs: a word is a keyword where the parser's state
 accepts that keyword and a name elsewhere (``n.count``, ``:Order``, ``AS limit``), and a ``(`` in an expression is
 marked where it opens a pattern, found by looking ahead to its closing bracket.
 """
@@ -10,13 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
-from lark import Token
-from lark.lexer import Lexer
-
+from graphdb.common.classes.lazy import lazy
 from graphdb.common.errors import ParseError
-from graphdb.common.lazy import lazy
 from graphdb.common.stopping import EVERY, check_stop
 from graphdb.grammar.spelling import IRI, QUOTED, RESERVED, STRING, TRIVIA
 
@@ -66,10 +62,14 @@ _MARKED = {
 """Words that are terminals of their own where what follows them says so."""
 
 
-class _Token(Token):
-    """Lark's, without lines and columns: errors find them by the offset."""
+class Token(str):
+    """A token's text, its type and its place; Lark's own loop reads lines and columns, too, which nobody counts."""
 
-    __slots__ = ()
+    __slots__ = ("end_pos", "start_pos", "type", "value")
+    type: str
+    value: str
+    start_pos: int
+    end_pos: int
     line = column = end_line = end_column = None
 
 
@@ -99,8 +99,7 @@ def scan(text: str, start: int, end: int) -> list[Token]:
         if value == "[" and (whole := _LIST.match(text, start, end)) is not None and whole.end() - start >= _LONG:
             found, kind = whole, whole.lastgroup or ""
             value = found[kind]
-        # Lark's own way to make a token takes as long as all the rest here.
-        token = new(_Token, value)
+        token = new(Token, value)
         token.type = "OPERATOR" if kind == "SIGN" else kind
         token.value, token.start_pos, token.end_pos = value, start, start + len(value)
         tokens.append(token)
@@ -156,22 +155,12 @@ def _too_deep(tokens: list[Token]) -> int:
     return -1
 
 
-class TokenFilter(Lexer):
-    """The lexer that the LALR parser reads from: :func:`scan`, then a type for each token by the parser's state."""
+class TokenFilter:
+    """Gives each token its type by the parser's state; ``spellings`` are the grammar's terminals by their text."""
 
-    __future_interface__ = 2
-
-    def __init__(self, lexer_conf: Any) -> None:
-        self.spellings: dict[str, str] = {
-            terminal.pattern.value: terminal.name for terminal in lexer_conf.terminals if terminal.pattern.type == "str"
-        }
-        self._same = {operator: self.spellings.get(operator, "OPERATOR") for operator in _ALWAYS_THE_SAME}
-
-    def lex(self, lexer_state: Any, parser_state: Any) -> Iterator[Token]:
-        """Return the tokens of the text slice in ``lexer_state``, typed as the parser's state asks: for Lark's loop."""
-        source = lexer_state.text
-        tokens = scan(source.text, source.start, source.end)
-        return self.typed(source.text, tokens, parser_state.parse_conf.states, parser_state.state_stack)
+    def __init__(self, spellings: dict[str, str]) -> None:
+        self.spellings = spellings
+        self._same = {operator: spellings.get(operator, "OPERATOR") for operator in _ALWAYS_THE_SAME}
 
     def typed(
         self, text: str, tokens: list[Token], states: Mapping[int, Collection[str]], stack: list[int]

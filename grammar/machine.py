@@ -1,28 +1,23 @@
-"""The parser's loop over Lark's LALR(1) tables: each rule's method builds its syntax as soon as the rule is complete.
+"""The parser's loop over LALR(1) tables: each rule's method builds its syntax as soon as the rule is complete.
 
-Lark makes the tables from ``pattern.lark``.  Its own loop builds a tree with positions, which a second pass would turn
-into syntax; here there is no tree in between, and a text is parsed in a third of the time.  Which children a method is
-given is what Lark says of its trees: tokens written in quotes are left out, ``[…]`` that is absent is None, rules whose
-name begins with ``_`` give their children to the rule above, and ``?rule`` with a single child is that child.
+Lark makes the tables from ``pattern.lark`` (:mod:`tables`).  Its own loop builds a tree with positions, which a second
+pass would turn into syntax; here there is no tree in between, and a text is parsed in a third of the time.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from lark.parsers.lalr_analysis import Shift
-
-from graphdb.grammar.lexing import scan
+from graphdb.grammar.lexing import TokenFilter, scan
 from graphdb.grammar.syntax import Span
 
 if TYPE_CHECKING:
-    from lark import Lark
-    from lark.grammar import Rule
+    from graphdb.grammar.tables import Rule, Tables
 
 _END = "$END"
 _place = tuple.__new__
@@ -75,27 +70,16 @@ class _Reduction:
     __slots__ = ("beyond", "children", "grows", "method", "name", "passes", "single", "size", "spliced")
 
     def __init__(self, rule: Rule) -> None:
-        origin = str(rule.origin.name)
-        self.name = origin
-        self.size = len(rule.expansion)
-        self.spliced = origin.startswith("_")
+        self.name, self.size, taken = rule.name, rule.size, rule.taken
+        self.spliced = self.name.startswith("_")
         assert self.size or self.spliced, "a rule that may be empty has no place"
-        self.method = None if self.spliced else str(rule.alias or origin)
-        self.single = bool(rule.options.expand1 and not rule.alias)
-        absent = "".join(str(int(there)) for there in rule.options.empty_indices) or "0" * self.size
-        gaps = [len(ones) for ones in absent.split("0")]
-        taken: list[str] = []
-        for i, symbol in enumerate(rule.expansion):
-            taken += ["None"] * gaps[i]
-            if rule.options.keep_all_tokens or not getattr(symbol, "filter_out", False):
-                splice = not symbol.is_term and symbol.name.startswith("_")
-                taken.append(f"{'*' * splice}values[{i - self.size}]")
-        taken += ["None"] * gaps[self.size]
-        self.passes = self.size == 1 and taken == [f"{'*' * self.spliced}values[-1]"] and (self.single or self.spliced)
+        self.method = None if self.spliced else rule.alias or self.name
+        self.single = rule.expand and not rule.alias
+        self.passes = self.size == 1 and taken == (f"{'*' * self.spliced}values[-1]",) and (self.single or self.spliced)
         """Whether what its one child is on the stack is all there is to it."""
-        self.grows = taken[:1] == [f"*values[{-self.size}]"]
+        self.grows = taken[:1] == (f"*values[{-self.size}]",)
         """Whether its children are those of its first, which nobody else has, and more: they are not copied then."""
-        self.children = _list_of(tuple(taken[self.grows :]))
+        self.children = _list_of(taken[self.grows :])
         """What it takes of the last values on the stack."""
         self.beyond: defaultdict[int, dict[str, int]] = defaultdict(dict)
         """By the state below it and the next token: the state after it and whatever rules that passes through."""
@@ -114,34 +98,33 @@ class _States(dict[int, dict[str, Any]]):
     A state's row is made when a text first reaches it: a text visits few of the grammar's 900 states.
     """
 
-    def __init__(self, table: Mapping[int, Mapping[Any, tuple[Any, Any]]]) -> None:
+    def __init__(self, tables: Tables) -> None:
         super().__init__()
-        self._table = table
-        self._reductions: dict[Rule, _Reduction] = {}
+        self._tables = tables
+        self._reductions: dict[int, _Reduction] = {}
 
     def __missing__(self, state: int) -> dict[str, Any]:
-        row = self[state] = {str(symbol): self._action(*what) for symbol, what in self._table[state].items()}
+        row = self[state] = {symbol: self._action(what) for symbol, what in self._tables.states[state].items()}
         return row
 
-    def _action(self, kind: Any, argument: Any) -> int | _Reduction:
-        if kind is Shift:
-            return int(argument)
-        found = self._reductions.get(argument)
+    def _action(self, what: int) -> int | _Reduction:
+        if what >= 0:
+            return what
+        found = self._reductions.get(what)
         if found is None:
-            found = self._reductions[argument] = _Reduction(argument)
+            found = self._reductions[what] = _Reduction(self._tables.rules[~what])
         return found
 
 
 class Machine:
-    """A parser over the tables of ``lark``, whose lexer looks at the parser's state."""
+    """A parser over ``tables``, whose lexer looks at the parser's state."""
 
-    def __init__(self, lark: Lark) -> None:
-        configuration = lark.parse_interactive().parser_state.parse_conf
-        self.states = _States(configuration.states)
-        self._rows: list[dict[str, Any] | None] = [None] * (max(configuration.states) + 1)
+    def __init__(self, tables: Tables) -> None:
+        self.states = _States(tables)
+        self._rows: list[dict[str, Any] | None] = [None] * (max(tables.states) + 1)
         """The rows of :attr:`states` that were reached, by state: a list is looked up sooner."""
-        self._filter = lark.parser.lexer
-        self._start, self._end = configuration.start_state, configuration.end_state
+        self._filter = TokenFilter(tables.spellings)
+        self._start, self._end = tables.start, tables.end
 
     def parse(self, text: str, start: int, end: int, builder: object, deepest: int = sys.maxsize) -> Any:
         """Return what the builder's methods, called ``(span, children)``, make of ``text[start:end]``.
@@ -162,7 +145,8 @@ class Machine:
         tokens = scan(text, start, end)
         deep = len(tokens) * _RULES_OF_A_TOKEN + _RULES_OF_A_TEXT > deepest
         at = last = start
-        for token in chain(self._filter.typed(text, tokens, self.states, stack), (None,)):
+        typed: Iterator[Any] = chain(self._filter.typed(text, tokens, self.states, stack), (None,))
+        for token in typed:
             kind, at = (_END, end) if token is None else (token.type, token.start_pos)
             while True:
                 row = rows[state]

@@ -1,18 +1,14 @@
 """Text to syntax trees: the door of the grammar.
 
 A script is cut into statements (:mod:`routing`), each goes to DuckDB as written or through the token filter
-(:mod:`lexing`), the loop (:mod:`machine`) over the LALR(1) tables that Lark makes of ``pattern.lark``, and the builder
-(:mod:`build`) to a frozen tree (:mod:`syntax`).  Where the loop stops, :mod:`diagnose` finds the words.  Lark is
-imported at the first pattern.
+(:mod:`lexing`), the loop (:mod:`machine`) over the LALR(1) tables that Lark makes of ``pattern.lark`` (:mod:`tables`),
+and the builder (:mod:`build`) to a frozen tree (:mod:`syntax`).  Where the loop stops, :mod:`diagnose` finds the words.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from functools import cache, lru_cache
-from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphdb.common.errors import GraphDBError, ParseError, nearest
@@ -23,8 +19,6 @@ from graphdb.grammar.spelling import KEYWORDS
 from graphdb.grammar.syntax import Data, Span, Sql, Statement
 
 if TYPE_CHECKING:
-    from lark import Lark
-
     from graphdb.grammar.machine import Machine, Stopped
 
 __all__ = ["KEYWORDS", "is_complete", "parse", "parse_script", "split"]
@@ -141,30 +135,8 @@ def _mistake(text: str, start: int, end: int, stop: Stopped) -> GraphDBError:
 
 @cache
 def _machine() -> Machine:
-    """The loop that parses, over Lark's tables."""
+    """The loop that parses, made at the first pattern."""
     from graphdb.grammar.machine import Machine
+    from graphdb.grammar.tables import tables
 
-    return Machine(_lark())
-
-
-@cache
-def _lark() -> Lark:
-    """The LALR(1) parser, built at its first use.
-
-    Its tables take Lark half a second: they are cached beside the module's byte code, where that can be written, and
-    made anew where they are of another grammar, Lark or Python, or damaged.
-    """
-    from lark import Lark
-
-    from graphdb.grammar.lexing import TokenFilter
-
-    grammar = resources.files(__package__).joinpath("pattern.lark").read_text(encoding="utf-8")
-    cached = Path(__file__).with_name("__pycache__") / f"pattern.{sys.implementation.cache_tag}.lalr"
-    return Lark(
-        grammar,
-        parser="lalr",
-        lexer=TokenFilter,
-        propagate_positions=True,
-        maybe_placeholders=True,
-        cache=str(cached),
-    )
+    return Machine(tables())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.classes.records import dataclass
 from graphdb.gpu.code.launch import Device, Module, StopFlag
 from graphdb.gpu.data.graph import address
 from graphdb.gpu.join.kernels import Kernels

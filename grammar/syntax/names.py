@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, TypeAlias
+
+from graphdb.common.classes.records import dataclass
 
 
 class Span(NamedTuple):

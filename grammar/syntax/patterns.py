@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from graphdb.common.classes.records import dataclass
 from graphdb.grammar.syntax.expressions import IriLiteral, MapLiteral, Parameter, Variable
 from graphdb.grammar.syntax.names import HERE, LabelExpression, Span
 from graphdb.grammar.syntax.nodes import Expression

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from graphdb.common.classes.records import dataclass
 from graphdb.grammar.syntax.clauses import (
     CreateClause,
     DeleteClause,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from graphdb.common.classes.records import dataclass
 from graphdb.grammar.syntax.expressions import Parameter
 from graphdb.grammar.syntax.names import HERE, Span, Word
 from graphdb.grammar.syntax.queries import Composite, Query

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
+from graphdb.common.classes.records import dataclass
 from graphdb.common.config import cores
 from graphdb.common.errors import MemoryLimitError
 from graphdb.execute.host import HostExecutor

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.classes.records import dataclass
 from graphdb.storage.graph.pcsr import Direction, Partition
 
 Ints = NDArray[np.int64]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.terms import Kind
 from graphdb.pattern.hierarchy import Hierarchy

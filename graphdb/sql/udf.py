@@ -21,10 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from graphdb.common import arrow
+from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.elements import Node
 from graphdb.common.values.terms import Kind

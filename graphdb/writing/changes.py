@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from graphdb.common.classes.records import dataclass
 
 
 @dataclass(slots=True)

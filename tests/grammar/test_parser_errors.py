@@ -12,7 +12,8 @@ from lark.utils import TextSlice
 from graphdb.common.errors import GraphDBError, NotSupportedError, ParseError
 from graphdb.grammar.lexing import scan
 from graphdb.grammar.machine import Outline, Stopped
-from graphdb.grammar.parser import _lark, _machine, parse, parse_script
+from graphdb.grammar.parser import _machine, parse, parse_script
+from graphdb.grammar.tables import lark
 
 
 def error(text: str) -> GraphDBError:
@@ -181,7 +182,7 @@ def test_where_and_what_is_expected_is_what_larks_own_loop_says() -> None:
         except GraphDBError as failure:
             found = failure.message
         try:
-            _lark().parse(TextSlice(text, 0, len(text)))
+            lark().parse(TextSlice(text, 0, len(text)))
         except UnexpectedToken as stop:
             ended = stop.token.type == "$END"
             expected = None if ended else stop.token.start_pos, stop.accepts

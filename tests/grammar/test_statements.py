@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from graphdb.common.errors import GraphDBError, ParseError
-from graphdb.grammar import parser
+from graphdb.grammar import parser, tables
 from graphdb.grammar.lexing import scan
 from graphdb.grammar.machine import _RULES_OF_A_TEXT, _RULES_OF_A_TOKEN, Outline, Stopped
 from graphdb.grammar.parser import _machine, is_complete, parse, parse_script, split
@@ -189,16 +189,22 @@ def test_is_complete(text: str, complete: bool) -> None:
     assert is_complete(text) is complete
 
 
-def test_lark_is_imported_at_the_first_pattern() -> None:
-    code = """
+def test_lark_is_imported_only_to_make_tables(tmp_path: Path) -> None:
+    """Which processes find afterwards."""
+    (tmp_path / "__pycache__").mkdir()
+    code = f"""
 import sys
+from graphdb.grammar import tables
 from graphdb.grammar.parser import parse
+tables.__file__ = {str(tmp_path / "tables.py")!r}
 parse('SELECT 1')
-assert 'lark' not in sys.modules
+assert 'graphdb.grammar.machine' not in sys.modules
 parse('RETURN 1')
-assert 'lark' in sys.modules
+print('lark' in sys.modules)
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    command = [sys.executable, "-c", code]
+    said = [subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip() for _ in range(2)]
+    assert said == ["True", "False"]
 
 
 def test_every_rule_has_a_method_that_builds_its_syntax() -> None:
@@ -260,7 +266,7 @@ def test_an_error_of_the_grammar_comes_before_one_of_a_value() -> None:
 def test_cached_parse_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """They parse as those that are made anew; damaged ones, and a folder that is not there, do no harm."""
     folder = tmp_path / "__pycache__"
-    monkeypatch.setattr(parser, "__file__", str(tmp_path / "parser.py"))
+    monkeypatch.setattr(tables, "__file__", str(tmp_path / "tables.py"))
     text = "MATCH (a:A {x: 1})-[r:R*1..2]->(b) WHERE a.x < 2 RETURN DISTINCT a, count(*) AS n ORDER BY n DESC LIMIT 3"
     trees, errors = [], []
     for found in ("no folder", "nothing", "tables", "damaged"):
@@ -268,7 +274,7 @@ def test_cached_parse_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
             folder.mkdir(exist_ok=True)
         for file in folder.glob("*.lalr") if found == "damaged" else ():
             file.write_bytes(file.read_bytes()[:5000])
-        for cached in (parser._lark, parser._machine, parser.parse):
+        for cached in (tables.tables, parser._machine, parser.parse):
             cached.cache_clear()
         trees.append(parser.parse(text))
         with pytest.raises(ParseError) as error:

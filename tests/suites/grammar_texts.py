@@ -15,7 +15,7 @@ from typing import Any
 
 from graphdb.common.errors import ParseError
 from graphdb.functions.table import SIGNATURE_OF
-from graphdb.grammar import parser
+from graphdb.grammar import tables
 from graphdb.grammar.lexing import scan
 
 KEYS = ["age", "name", "nick", "price", "weight", "ok", "born", "seen", "zoned", "clock", "motto", "odd", "mixed"]
@@ -113,7 +113,7 @@ class Writer:
 
     def __init__(self, dice: random.Random) -> None:
         self._dice = dice
-        lark = parser._lark()
+        lark = tables.lark()
         self._rules: dict[str, list[tuple[str, ...]]] = {}
         for rule in lark.rules:
             if not (rule.alias or "").startswith("call"):  # only names can be called: a template does

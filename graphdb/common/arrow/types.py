@@ -6,11 +6,12 @@ https://arrow.apache.org/docs/format/CDataInterface.html
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from graphdb.common.lazy import lazy
+from graphdb.common.classes.lazy import lazy
+from graphdb.common.classes.records import dataclass
 
 _NUMPY = {
     "c": "i1", "C": "u1", "s": "i2", "S": "u2", "i": "i4", "I": "u4", "l": "i8", "L": "u8", "e": "f2", "f": "f4",

@@ -6,9 +6,11 @@ import gc
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from graphdb.common.classes.records import dataclass
 
 Element = TypeVar("Element")
 

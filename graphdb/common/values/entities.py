@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from graphdb.common.classes.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

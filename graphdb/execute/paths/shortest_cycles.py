@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.classes.records import dataclass
 from graphdb.plan.executor import Control
 from graphdb.storage.graph.pcsr import Partition
 

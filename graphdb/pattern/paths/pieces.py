@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
+from graphdb.common.classes.records import dataclass
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import conjuncts
 from graphdb.pattern.free import free_variables

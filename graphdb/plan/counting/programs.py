@@ -7,10 +7,11 @@ one vertex; its instructions fill registers, the sparse vectors over which inner
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, TypeAlias
 
-from graphdb.common.lazy import lazy
+from graphdb.common.classes.lazy import lazy
+from graphdb.common.classes.records import dataclass
 from graphdb.plan.counting.inclusion_exclusion import Member
 
 

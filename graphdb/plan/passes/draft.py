@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
-from graphdb.common.lazy import lazy
+from graphdb.common.classes.lazy import lazy
+from graphdb.common.classes.records import dataclass
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.candidates.refinement import Refine
 from graphdb.plan.candidates.space import CandidateSpace

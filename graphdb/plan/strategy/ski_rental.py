@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from graphdb.common.classes.records import dataclass
 
 DOUBT = 2.0
 """A strategy that has not been measured must be estimated to be so many times faster than a measured one, …"""

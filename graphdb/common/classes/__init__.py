@@ -1,0 +1,1 @@
+"""How classes are made: records, and attributes that are computed once."""
