@@ -42,6 +42,7 @@ from graphdb.relational.projection.late import BesideBindings
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
 from graphdb.relational.projection.sql import Projection, counted
+from graphdb.relational.rewrites.edge_properties import with_edge_properties
 from graphdb.relational.rewrites.list_subqueries import sees_items, with_rows
 from graphdb.relational.rewrites.pattern_quantifiers import with_existence
 from graphdb.relational.rewrites.written_lists import without_quantifiers
@@ -162,7 +163,7 @@ class QueryRun(MatchRun):
         GraphDBError
             Something is wrong with it, or it is more than a limit allows.
         """
-        query = with_existence(query)
+        query = with_edge_properties(with_existence(query))
         if sees_items(query):
             query = with_rows(query)
         beforehand: list[ast.Expression] = []

@@ -30,6 +30,9 @@ QUERIES = [
     "MATCH (p:Person) WITH max(p.at) AS last, count(p) AS n MATCH (q:Person) WHERE q.at = last RETURN q.id, n",
     "MATCH path = (p:Person {id: 1})-[:KNOWS*1..2]->(q) WITH path, q MATCH (q)-[:KNOWS]->(r) RETURN length(path), q.id, r.id",
     "MATCH (p:Person) WITH p, duration({days: p.id}) AS d, p.id * 1.5 AS x, p.id > 1 AS t MATCH (p)-[:KNOWS]->(q) RETURN d, x, t, q.id",
+    "MATCH (p:Person) WITH p WHERE p.id < 4 MATCH (p)-[:KNOWS*]->(q:Person) RETURN p.id, count(DISTINCT q)",
+    "MATCH (p:Person) WITH p ORDER BY p.id LIMIT 3 MATCH path = ANY SHORTEST (p)-[:KNOWS]->+(q) RETURN p.id, q.id, length(path)",
+    "MATCH (p:Person) OPTIONAL MATCH (p)-[:LIKES]->(d) WITH p, d MATCH (q)-[:KNOWS*0..]->(p) RETURN q.id, p.id, d.name",
 ]  # fmt: skip
 
 
@@ -147,3 +150,9 @@ def test_names_hold_no_rows() -> None:
     with connection.guard(ours=False) as raw, pytest.raises(Exception, match="seen"):
         raw.execute("FROM seen")
     connection.close()
+
+
+def test_paths_join_rows_as_arrays(database: graphdb.Database) -> None:
+    steps = "\n".join(line for (line,) in database.query(f"PROFILE {QUERIES[-3]}"))
+    assert "paths _paths" in steps
+    assert "taken from columns in memory without SQL" in steps

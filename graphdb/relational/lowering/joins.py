@@ -20,9 +20,10 @@ from graphdb.pattern.paths.unroll import is_plain
 from graphdb.pattern.rename import rewritten
 from graphdb.relational.arguments import Arguments
 from graphdb.relational.edges.parallel_edges import resolve_edges
+from graphdb.relational.lowering.needs import available, is_of, needs_of, only, read_beside
 from graphdb.relational.program import AnyStep, Counted, Given, Joined, Matched, Rows, Step
 from graphdb.relational.projection.compile import ProjectionCompiler
-from graphdb.relational.projection.late import BesideBindings, Gathered, gathered_in, needed_first
+from graphdb.relational.projection.late import BesideBindings, gathered_in, needed_first
 from graphdb.relational.projection.lookups import Asked, equal_integers, having, sharing
 from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
 from graphdb.relational.snapshot import Snapshot
@@ -161,16 +162,17 @@ class Joins:
         pattern = bindings_of(bound, self._snapshot.edges, view)
         shared = [name for name in bound.variables if name in left.variables]
         used = {*shared, *live, *free_variables(pattern.where)}
-        needs = needs_of(bound, used)
-        if not needs.edges:
+        beside = read_beside(bound, then).difference(shared)
+        needs = needs_of(bound, used - beside, beside)
+        if not (needs.edges or needs.facts):
             needs = replace(needs, duplicates=duplicates)
         names = [name for name in available(bound, needs) if name in used]
-        pattern = replace(only(pattern, names), where=pattern.where)
+        pattern = replace(only(pattern, names, beside), where=pattern.where)
         counted = [MATCHES] if needs.duplicates == "count" else []
         numbered = dict.fromkeys(counted, column("n", INTEGER))
         first = [*needed_first(then), *gathered_in(pattern.where)]
         joins = how == "join" and bool(shared)
-        first = [each for each in first if _is_of(each, left, joins)]
+        first = [each for each in first if is_of(each, left, joins)]
         known = self._beside[view].known(first, pattern.variables, self._text)
         rows = replace(pattern, where=(), variables={**pattern.variables, **numbered}, known={**pattern.known, **known})
         sql, found = self._projecting(rows).select([*names, *counted])
@@ -179,7 +181,7 @@ class Joins:
         chosen = "".join(f", {found.variables[name].of('r')} AS m{i}" for i, name in enumerate(new))
         chosen += "".join(f", {value.of('r')} AS f{i}" for i, value in enumerate(found.known.values()))
         facts = {node: value.at(f"f{i}") for i, (node, value) in enumerate(found.known.items())}
-        facts = {node: value for node, value in facts.items() if _is_of(node, left, joins and node in known)}
+        facts = {node: value for node, value in facts.items() if is_of(node, left, joins and node in known)}
         join = "LEFT JOIN" if how == "outer join" else "JOIN"
         start = f"{left.source} l"
         where = pattern.where
@@ -278,12 +280,15 @@ class Joins:
                 edge = bound.edges[bound.edge_of[name]]
                 columns = {edge.source: ends[: 1 if edge.directed else 2]}
                 columns |= {edge.target: ends[1 if edge.directed else 0 :]}
-            for vertex, found in columns.items():
-                selects = [f"SELECT {v.sql} AS id FROM {left.source} b WHERE {v.sql} IS NOT NULL" for v in found]
-                view, alone = left.source.view, found[0].column if len(found) == 1 else None
-                has_arrays = self._has_arrays(left.source)
-                as_they_are = (view, alone) if has_arrays and view is not None and alone is not None else None
-                yield Given(vertex, " UNION ".join(selects), {}, left.source.reads, as_they_are)
+            yield from (self._given_by(left, vertex, found) for vertex, found in columns.items())
+
+    def _given_by(self, left: Relation, vertex: int, values: Sequence[SqlValue]) -> Given:
+        """Return what columns of the rows say of a vertex: it is in one of them."""
+        selects = [f"SELECT {v.sql} AS id FROM {left.source} b WHERE {v.sql} IS NOT NULL" for v in values]
+        view, alone = left.source.view, values[0].column if len(values) == 1 else None
+        has_arrays = self._has_arrays(left.source)
+        as_they_are = (view, alone) if has_arrays and view is not None and alone is not None else None
+        return Given(vertex, " UNION ".join(selects), {}, left.source.reads, as_they_are)
 
     def _given_values(self, left: Relation, bound: BoundPattern) -> Iterator[Given]:
         """Yield what the rows say of vertices that must be, or whose property must be, something of theirs."""
@@ -417,38 +422,6 @@ def leaves_out(match: ast.MatchClause, snapshot: Snapshot) -> bool:
         return False
     pairs = [frozenset(ends) for path in match.patterns for ends in pairwise(node.variable for node in path.nodes)]
     return len({*pairs}) < len(pairs)
-
-
-def needs_of(bound: BoundPattern, names: Collection[str]) -> Wanted:
-    """Return what is wanted of a match so that some names have columns."""
-    edges = [number for number, edge in enumerate(bound.edges) if edge.name in names]
-    vertices = {i for i, info in enumerate(bound.vertices) if info.name in names}
-    vertices |= {end for edge in edges for end in (bound.edges[edge].source, bound.edges[edge].target)}
-    return Wanted(tuple(sorted(vertices)), tuple(sorted(edges)), False, None)
-
-
-def available(bound: BoundPattern, needs: Wanted) -> list[str]:
-    """Return the names that have columns."""
-    vertices = [bound.vertices[vertex].name for vertex in needs.vertices]
-    return vertices + [bound.edges[edge].name for edge in needs.edges]
-
-
-def only(relation: Relation, names: Collection[str], facts: Collection[str] = ()) -> Relation:
-    """Return bindings of which only some names have columns; of others just their properties, where these have."""
-    variables = {name: relation.variables[name] for name in names}
-    known = {node: value for node, value in relation.known.items() if _base(node) in {*variables, *facts}}
-    return replace(relation, variables=variables, known=known)
-
-
-def _is_of(node: ast.Expression, left: Relation, joins: bool) -> bool:
-    """Whether bindings give a property: of what rows do not have, or that these, where they stay, do not know yet."""
-    return _base(node) not in left.variables or (joins and node not in left.known)
-
-
-def _base(node: ast.Expression) -> str | None:
-    """Return the name of what an expression is a property, or a label, of."""
-    base = getattr(node, "base" if isinstance(node, ast.Property) else "operand", None)
-    return base.name if isinstance(node, Gathered) and isinstance(base, ast.Variable) else None
 
 
 def _asked(left: Relation, bound: BoundPattern) -> Iterator[tuple[ast.Expression, str, Asked]]:

@@ -20,7 +20,8 @@ from graphdb.pattern.free import free_variables
 from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.pattern.paths.lengths import OF_PATHS, length_name
 from graphdb.pattern.paths.unroll import Version, plain_versions
-from graphdb.relational.lowering.joins import Setting, available, in_parts, needs_of, only
+from graphdb.relational.lowering.joins import Setting, in_parts
+from graphdb.relational.lowering.needs import available, needs_of, only, read_beside
 from graphdb.relational.lowering.subqueries import AT
 from graphdb.relational.lowering.traversals import Traversals
 from graphdb.relational.projection.late import needed_first
@@ -76,7 +77,9 @@ class Matches(Traversals):
             self._counts = isinstance(rest[0], ast.ReturnClause) and not self._within
             needs = Wanted((), (), False, None, "count")
         if needs is None:
-            needs = needs_of(bound, self._live(relation, rest) | free_variables(relation.where))
+            beside = read_beside(bound, rest)
+            live = self._live(relation, rest) | free_variables(relation.where)
+            needs = needs_of(bound, live - beside, beside)
         self._add_match("match", view, bound, needs)
         facts = [bound.edges[edge].name for edge in needs.facts]
         found = only(relation, available(bound, needs), facts)

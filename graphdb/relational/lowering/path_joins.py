@@ -24,7 +24,8 @@ from graphdb.pattern.paths.lengths import OF_PATHS, all_hold
 from graphdb.plan.cost import estimate
 from graphdb.plan.paths import EVERY, PathStep
 from graphdb.relational.costed_edges import DataEdges
-from graphdb.relational.lowering.joins import CARRIED, all_of, available, in_parts, needs_of, only
+from graphdb.relational.lowering.joins import CARRIED, all_of, in_parts
+from graphdb.relational.lowering.needs import available, needs_of, only
 from graphdb.relational.lowering.path_edges import PathEdges
 from graphdb.relational.path_patterns.edges import Pattern
 from graphdb.relational.path_patterns.order import Component, Conditions, components
@@ -273,68 +274,80 @@ class Searches(PathEdges):
         given = None
         if known:
             relation = self._table(self._filtered(relation, used | {*ends}), used | {*ends})
+        if known and not step.bound:
+            among.append(self._given_by(relation, [*ends].index(known[0]), [relation.variables[known[0]]]))
+        elif known:
             columns = ", ".join(f"{relation.variables[end].sql} AS {ends[end]}" for end in known)
             present = all_of([f"{relation.variables[end].sql} IS NOT NULL" for end in known])
             given = f"SELECT DISTINCT {columns} FROM {relation.source} b WHERE {present}"
         elif relation is not UNIT:
             relation = self._table(self._filtered(relation, used), used)
-        reads = relation.source.reads if given is not None else frozenset[str]()
+        reads = relation.source.reads if known else frozenset[str]()
         reads = reads.union(*(one.reads for one in among), pattern.reads if pattern is not None else ())
         name, starts, targets = self._name("paths"), candidates.get(path.left), candidates.get(path.right)
         cost, unbound = path.pattern.cost, (bounds.get(path.left), bounds.get(path.right))
         found = Searched(name, step, given, reads, starts, targets, tuple(among), pattern, cost, of_data, unbound)
         self._steps.append(found)
         joined = [end for end in known if ends[end] in found.columns]
-        return _with_paths(relation, path, found, joined, bool(known), residual, beside, most)
+        return self._with_found(relation, path, found, joined, bool(known), residual, beside, most)
 
+    def _with_found(
+        self,
+        left: Relation,
+        path: Path,
+        found: Searched,
+        joined: Sequence[str],
+        started: bool,
+        where: tuple[ast.Expression, ...],
+        beside: Collection[str],
+        most: int,
+    ) -> Relation:
+        """Join rows with the paths that were found, by the ends that both have; rows that were but a start go.
 
-def _with_paths(
-    left: Relation,
-    path: Path,
-    found: Searched,
-    joined: Sequence[str],
-    started: bool,
-    where: tuple[ast.Expression, ...],
-    beside: Collection[str],
-    most: int,
-) -> Relation:
-    """Join rows with the paths that were found, by the ends that both have; where rows were but a start, leave them.
-
-    A row is joined with so many paths at ``most`` (0: all) for each two ends: they are selected, shorter ones first and
-    of those that are as long the ones that take no edge ``beside`` them, and then stay where they take none.
-    """
-    columns = found.columns
-    ends = {path.left: "s", path.right: "t"}
-    variables = {n: column(f"p{c}", NODE) for n, c in ends.items() if c in columns and n not in joined}
-    if "length" in columns and path.pattern.variable is not None:
-        variables[path.length] = SqlValue("CAST(b.plength AS BIGINT)", INTEGER)
-    cost = path.pattern.cost
-    if cost is not None and cost.variable is not None and found.path.cost is not None:
-        type = INTEGER if found.path.cost.integral else FLOAT
-        variables[cost.variable.name] = SqlValue(f"CAST(b.pcost AS {sql_type(type)})", type)
-    if "path" in columns:
-        variables |= dict(path.values())
-    chosen = ", ".join(f"r.{name} AS p{name}" for name in columns)
-    several = ", LATERAL (SELECT unnest(range(r.n)))" if "n" in columns else ""
-    if left is UNIT or (started and not joined):
-        rows = Source.made(f"(SELECT {chosen} FROM {found.view} r{several})", Source.of(found.view))
-        return Relation(rows, variables, where)
-    conditions = [f"r.{ends[name]} = {left.variables[name].of('l')}" for name in joined]
-    crossing = []
-    for name in sorted(beside):
-        other, mine = left.variables[name], edges_of("r.path").sql
-        test = "list_contains" if other.type.base is Base.EDGE else "list_has_any"
-        crossing.append(f"{test}({mine}, {other.of('l')})")
-    crosses, selected = " OR ".join(crossing), ""
-    if crossing and not most:
-        conditions.append(f"NOT ({crosses})")
-    elif crossing:
-        first = f"row_number() OVER (PARTITION BY l.rowid, r.s, r.t ORDER BY r.length ASC, ({crosses}) ASC)"
-        selected = f" QUALIFY NOT ({crosses}) AND {first} <= {most}"
-    on = all_of(conditions)
-    rows_joined = f"(SELECT l.*, {chosen} FROM {left.source} l JOIN {found.view} r ON {on}{several}{selected})"
-    source = Source.made(rows_joined, left.source, Source.of(found.view))
-    return Relation(source, {**left.variables, **variables}, (*left.where, *where), left.known)
+        A row is joined with so many paths at ``most`` (0: all) for each two ends: they are selected, shorter ones first
+        and of those that are as long the ones that take no edge ``beside`` them, and then stay where they take none.
+        """
+        columns = found.columns
+        ends = {path.left: "s", path.right: "t"}
+        variables = {n: column(f"p{c}", NODE) for n, c in ends.items() if c in columns and n not in joined}
+        if "length" in columns and path.pattern.variable is not None:
+            variables[path.length] = column("plength", INTEGER)
+        cost = path.pattern.cost
+        if cost is not None and cost.variable is not None and found.path.cost is not None:
+            type = INTEGER if found.path.cost.integral else FLOAT
+            variables[cost.variable.name] = SqlValue(f"CAST(b.pcost AS {sql_type(type)})", type)
+        if "path" in columns:
+            variables |= dict(path.values())
+        chosen = ", ".join(f"r.{name} AS p{name}" for name in columns)
+        several = ", LATERAL (SELECT unnest(range(r.n)))" if "n" in columns else ""
+        if left is UNIT or (started and not joined):
+            rows = Source.made(f"(SELECT {chosen} FROM {found.view} r{several})", Source.of(found.view))
+            return Relation(rows, variables, where)
+        plain: dict[str | ast.Expression, SqlValue] = {
+            name: replace(value, column=value.column[1:]) for name, value in variables.items() if value.column
+        }
+        if not (beside or several or "path" in columns) and len(plain) == len(variables):
+            same = tuple((left.variables[name].column, ends[name]) for name in joined)
+            arrays = self._by_arrays(left, found.view, same, plain, outer=False)
+            if arrays is not None:
+                made = {name: value.at(arrays[1][name]) for name, value in variables.items()}
+                return Relation(arrays[0], {**left.variables, **made}, (*left.where, *where), left.known)
+        conditions = [f"r.{ends[name]} = {left.variables[name].of('l')}" for name in joined]
+        crossing = []
+        for name in sorted(beside):
+            other, mine = left.variables[name], edges_of("r.path").sql
+            test = "list_contains" if other.type.base is Base.EDGE else "list_has_any"
+            crossing.append(f"{test}({mine}, {other.of('l')})")
+        crosses, selected = " OR ".join(crossing), ""
+        if crossing and not most:
+            conditions.append(f"NOT ({crosses})")
+        elif crossing:
+            first = f"row_number() OVER (PARTITION BY l.rowid, r.s, r.t ORDER BY r.length ASC, ({crosses}) ASC)"
+            selected = f" QUALIFY NOT ({crosses}) AND {first} <= {most}"
+        on = all_of(conditions)
+        rows_joined = f"(SELECT l.*, {chosen} FROM {left.source} l JOIN {found.view} r ON {on}{several}{selected})"
+        source = Source.made(rows_joined, left.source, Source.of(found.view))
+        return Relation(source, {**left.variables, **variables}, (*left.where, *where), left.known)
 
 
 def _outside(match: ast.MatchClause) -> Iterator[ast.Variable | None]:

@@ -37,8 +37,11 @@ class StepRun(PathBase):
         step = self._with_edges(step)
         for block in self._ways(step):
             found.add(step.table(block))
+        if (table := found.table) is not None:
+            self._tables[step.view] = table
         with found.visible():
             yield
+        self._tables.pop(step.view, None)
 
     @contextmanager
     def _applied_to(self, step: Applied) -> Iterator[None]:

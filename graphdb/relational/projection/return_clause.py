@@ -93,7 +93,7 @@ def wanted(
     ordered = tuple(order.expression for order in returns.order_by)
     parts = (tuple(item.expression for item in items), ordered, tuple(bound.residual))
     known = {node: number for number, choice in bound.choices.items() for node in choice.facts}
-    named = _named_beside(parts, known)
+    named = named_beside(parts, known)
     edges = {number for number, edge in enumerate(bound.edges) if edge.name in named}
     vertices = {bound.vertex_of[name] for name in named if name in bound.vertex_of}
     # Conditions of anonymous vertices (from their property maps) may be left to SQL too.
@@ -110,13 +110,13 @@ def wanted(
     return Wanted(tuple(sorted(vertices)), tuple(sorted(edges)), False, enough, duplicates, tuple(sorted(facts)))
 
 
-def _named_beside(node: object, known: Collection[ast.Property]) -> set[str]:
+def named_beside(node: object, known: Collection[ast.Property]) -> set[str]:
     """Return the variables in a piece of syntax, but for those in some expressions."""
     if isinstance(node, ast.Variable):
         return {node.name}
     if isinstance(node, ast.Property) and node in known:
         return set()
-    return set().union(*(_named_beside(part, known) for part in parts_of(node)))
+    return set().union(*(named_beside(part, known) for part in parts_of(node)))
 
 
 def duplicates_of(returns: ast.ReturnClause, items: tuple[ast.ReturnItem, ...]) -> Duplicates:
