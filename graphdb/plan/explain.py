@@ -172,7 +172,8 @@ def aligned(rows: Iterable[Sequence[str]], words: int) -> list[str]:
 
 def _scan_text(plan: PhysicalPlan, scan: EdgeScan, control: Actuals | None) -> str:
     """A plan that scans the edges of one pattern edge."""
-    lines = [f"goes through {scan.edges:,} edges as they are numbered: {', '.join(plan.names)}"]
+    further = " and along those that start where they end" if scan.further else ""
+    lines = [f"goes through {scan.edges:,} edges as they are numbered{further}: {', '.join(plan.names)}"]
     if control is not None:
         lines.append(f"{control.seconds * 1000:,.1f} ms")
     return "\n".join(lines)

@@ -187,7 +187,8 @@ class CliqueCount:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeScan:
-    """Instead of the steps, for a pattern of one edge: go through all edges that it may take, as they are numbered.
+    """Instead of the steps, where each edge that a row takes is asked for: go through all edges that one pattern edge
+    may take, as they are numbered, and from their ends along those that others may.
 
     The assignment of parallel edges does so (:mod:`graphdb.relational.edges.parallel_edges`), not an executor.
     """
@@ -197,6 +198,20 @@ class EdgeScan:
     source: Ints | None
     target: Ints | None
     """The candidates of its ends."""
+    edge: int = 0
+    """The pattern edge that it begins with."""
+    further: tuple[EdgeExtension, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EdgeExtension:
+    """A further pattern edge, from a vertex that is bound to one that is not."""
+
+    edge: int
+    target: Ints | None
+    """The candidates of the latter."""
+    differs: tuple[int, ...]
+    """The pattern edges before it that must take another data edge."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

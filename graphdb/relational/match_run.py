@@ -152,7 +152,8 @@ class MatchRun:
         plan = self._snapshot.plans.get_or_make(pattern, make)
         if not bound.choices:
             return self._with_bundles(plan, pattern, bound, needs)
-        plan = with_scan(self._snapshot, bound, pattern, plan)
+        chooses_all = Chooser(self._snapshot, bound, needs).chooses_all
+        plan = with_scan(self._snapshot, bound, pattern, plan, chooses_all=chooses_all)
         if plan.scan is not None:
             return plan
         if not (subsets := subsets_of(self._snapshot, bound, pattern, plan)):

@@ -136,6 +136,21 @@ class EdgeTable:
         """Whether each triple is one edge."""
         return len(self._first) - 1 == len(self)
 
+    def labels_of(self, edges: Ints) -> Ints:
+        """Return the labels of some edges, by their numbers: int64 [edges]."""
+        return np.full(len(edges), self.labels[0]) if len(self.labels) == 1 else self.labels[self.kind[edges]]
+
+    def starting_at(self, vertices: NDArray[Any]) -> tuple[Ints, Ints]:
+        """Return where the edges that start at some vertices begin, and how many they are; the table has one label.
+
+        int64 [vertices] both.
+        """
+        if len(self._offsets):
+            begins, ends = self._first[self._offsets[vertices]], self._first[self._offsets[vertices + 1]]
+        else:
+            begins, ends = (np.searchsorted(self.starts, vertices, side) for side in ("left", "right"))
+        return begins, ends - begins
+
     def find(self, labels: NDArray[Any], starts: NDArray[Any], ends: NDArray[Any]) -> tuple[Ints, Ints]:
         """Find the edges of some triples.
 
@@ -154,8 +169,11 @@ class EdgeTable:
         """
         from graphdb.storage.graph.edge_kernels import find_edges
 
-        which = np.searchsorted(self.labels, labels)
-        which[self.labels[np.minimum(which, len(self.labels) - 1)] != labels] = -1
+        if len(self.labels) == 1:
+            which = np.where(labels == self.labels[0], 0, -1)
+        else:
+            which = np.searchsorted(self.labels, labels)
+            which[self.labels[np.minimum(which, len(self.labels) - 1)] != labels] = -1
         found = np.empty((2, len(which)), np.int64)
         find_edges(
             which,
@@ -170,3 +188,15 @@ class EdgeTable:
             found[1],
         )
         return found[0], found[1]
+
+
+def spread(first: Ints, count: Ints, edges: int) -> tuple[Ints, Ints]:
+    """Return of triples with ``count`` edges from ``first`` on, ``edges`` in all: which triple each is of, and itself.
+
+    int64 [edges] both.
+    """
+    from graphdb.storage.graph.edge_kernels import spread_edges
+
+    found = np.empty((2, edges), np.int64)
+    spread_edges(np.ascontiguousarray(first), np.ascontiguousarray(count), found[0], found[1])
+    return found[0], found[1]

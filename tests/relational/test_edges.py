@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -87,3 +89,118 @@ def test_parallel_edges_are_counted_by_weights() -> None:
         assert "counted without enumerating: inclusion–exclusion over 2 patterns" in db.explain(query + "count(*)")
         assert db.query(query + "count(*)").scalar() == hops
         assert sum(n for _, n in db.query(query + "b, count(*)")) == hops
+
+
+@pytest.fixture(scope="module")
+def network() -> Iterator[tuple[graphdb.Database, pa.Table]]:
+    """Return 300 vertices and 3,000 edges, some parallel, some without a property."""
+    rng = np.random.default_rng(5)
+    ends = rng.integers(0, 300, (2, 2900))
+    ends = np.concatenate([ends, ends[:, :100]], axis=1)
+    since = [None if i % 7 == 0 else int(year) for i, year in enumerate(rng.integers(1990, 2025, 3000))]
+    columns = {
+        ":START_ID": ends[0],
+        ":END_ID": ends[1],
+        ":TYPE": ["K"] * 3000,
+        "since": since,
+        "w": np.arange(3000) / 8,
+    }
+    edges = pa.table(columns)
+    with graphdb.connect(device="cpu") as database:
+        database.load([pa.table({":ID": np.arange(300), "id": np.arange(300), ":LABEL": ["P"] * 300}), edges])
+        yield database, edges
+
+
+@pytest.mark.parametrize(
+    ("query", "sql"),
+    [
+        (
+            "MATCH (a)-[r:K]->(b) WITH b, r ORDER BY r.w LIMIT 200 MATCH (b)-[t:K]->(c) "
+            "RETURN c.id, t.since - r.since, r.w",
+            "SELECT l.o, l.since - k.since, k.w FROM (FROM e ORDER BY w LIMIT 200) k JOIN e l ON l.s = k.o",
+        ),
+        (
+            "MATCH (a)-[r:K]->(b) WITH b AS x, r AS y, a WHERE y.since > 2015 WITH x, y MATCH (x)-[t:K]->(c) RETURN t.w, y.w",
+            "SELECT l.w, k.w FROM e k JOIN e l ON l.s = k.o WHERE k.since > 2015",
+        ),
+        (
+            "MATCH (a:P) OPTIONAL MATCH (a)-[r:K]->(b) WHERE r.since = 2020 RETURN a.id, r.w, b.id",
+            "SELECT i, e.w, e.o FROM range(300) t(i) LEFT JOIN e ON e.s = i AND e.since = 2020",
+        ),
+        (
+            "MATCH (a:P) OPTIONAL MATCH (a)-[r:K]->(b) WHERE r.since = 2020 WITH a, r WHERE r.since IS NULL "
+            "RETURN a.id, r IS NULL, r.w",
+            "SELECT i, true, NULL FROM range(300) t(i) WHERE i NOT IN (SELECT s FROM e WHERE since = 2020)",
+        ),
+        (
+            "MATCH (a)-[r:K]->(b)-[t:K]->(c) WHERE r.since < t.since RETURN r.w, t.w",
+            "SELECT k.w, l.w FROM e k JOIN e l ON l.s = k.o WHERE k.since < l.since",
+        ),
+        (
+            "MATCH REPEATABLE ELEMENTS (a)-[r:K]->(b)-[t:K]->(c) WHERE a.id < 250 AND c.id > 20 RETURN r.w + t.w AS w, c.id",
+            "SELECT k.w + l.w, l.o FROM e k JOIN e l ON l.s = k.o WHERE k.s < 250 AND l.o > 20",
+        ),
+        (
+            "MATCH (a)-[r:K]->(b), (a)-[t:K]->(c) WHERE t.since > 2000 RETURN r.w, t.w",
+            "SELECT k.w, l.w FROM e k JOIN e l ON l.s = k.s AND l.w <> k.w WHERE l.since > 2000",
+        ),
+        (
+            "MATCH (a)-[r:K]->(b)-[t:K]->(c), (b)-[u:K]->(d) WHERE r.since < t.since AND t.since < u.since "
+            "RETURN a.id, count(*), max(u.w)",
+            "SELECT k.s, count(*), max(m.w) FROM e k JOIN e l ON l.s = k.o JOIN e m ON m.s = k.o "
+            "WHERE k.since < l.since AND l.since < m.since AND l.w <> m.w AND k.w <> l.w AND k.w <> m.w GROUP BY k.s",
+        ),
+        (
+            "MATCH (a)-[r:K]->(b)<-[t:K]-(a) RETURN r.w, t.w, a.id",
+            "SELECT k.w, l.w, k.s FROM e k JOIN e l ON l.s = k.s AND l.o = k.o WHERE k.w <> l.w",
+        ),
+        (
+            "MATCH (a)-[r:K]->(b) WITH r LIMIT 5000 RETURN r.since AS s, count(*)",
+            "SELECT since, count(*) FROM e GROUP BY ALL",
+        ),
+    ],
+)
+def test_properties_of_edges_in_rows(network: tuple[graphdb.Database, pa.Table], query: str, sql: str) -> None:
+    db, edges = network
+    with duckdb.connect() as peer:
+        peer.register("rows", edges)
+        peer.execute('CREATE VIEW e AS SELECT ":START_ID" AS s, ":END_ID" AS o, since, w FROM rows')
+        expected = Counter(peer.execute(sql).fetchall())
+    assert Counter(db.query(query).fetchall()) == expected
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "MATCH (a)-[r:K]->(b) WITH b, r ORDER BY r.w LIMIT 200 MATCH (b)-[t:K]->(c) RETURN c.id, t.since - r.since",
+        "MATCH (a:P) OPTIONAL MATCH (a)-[r:K]->(b) WHERE r.since = 2020 RETURN a.id, r.w, b.id",
+    ],
+)
+def test_properties_of_edges_are_columns_beside_their_matches(
+    network: tuple[graphdb.Database, pa.Table], query: str
+) -> None:
+    """Nothing joins a table of an edge property: an edge of which only properties are read is not handed on."""
+    steps = _profile(network[0], query)
+    assert "taken from columns in memory without SQL" in steps
+    assert "struct_pack" not in steps
+
+
+@pytest.mark.parametrize(
+    ("pattern", "scans"),
+    [
+        ("(a)-[r:K]->(b)-[t:K]->(c)", True),
+        ("(a)-[r:K]->(b), (a)-[t:K]->(c)", True),
+        ("(a)-[r:K]->(b)<-[t:K]-(c)", False),
+        ("(a)-[r:K]->(b)-[t:K]-(c)", False),
+        ("(a)-[r:K]->(b)-[t:K]->(a)", False),
+    ],
+)
+def test_edges_that_lead_away_from_a_vertex_are_not_looked_for_again(
+    network: tuple[graphdb.Database, pa.Table], pattern: str, scans: bool
+) -> None:
+    steps = _profile(network[0], f"MATCH {pattern} WHERE r.since < t.since RETURN count(*)")
+    assert ("edges as they are numbered and along those that start where they end" in steps) is scans
+
+
+def _profile(db: graphdb.Database, query: str) -> str:
+    return "\n".join(line for (line,) in db.query(f"PROFILE {query}"))

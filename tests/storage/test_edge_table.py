@@ -9,7 +9,7 @@ import pytest
 
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.graph.changes import Sizes
-from graphdb.storage.graph.edges import EdgeTable
+from graphdb.storage.graph.edges import EdgeTable, spread
 
 
 @pytest.mark.parametrize("triples", [0, 3, 400])
@@ -42,3 +42,27 @@ def test_moved(triples: int, resources: int, literals: int, seed: int) -> None:
             continue  # whether vertices have entries depends on how many there are
         assert np.array_equal(mine, theirs) if theirs is not None else mine is None, field.name
         assert theirs is None or mine.dtype == theirs.dtype, field.name
+
+
+@pytest.mark.parametrize("vertices", [12, 100_000])
+@pytest.mark.parametrize("parallel", [False, True])
+def test_edges_of_vertices(vertices: int, parallel: bool) -> None:
+    """Whether or not each vertex has an entry: what starts at it, which edges triples are, and each of several."""
+    draw = np.random.default_rng(vertices)
+    rows = np.unique(draw.integers(0, (12, 12, 3 if parallel else 1), (200, 3)), axis=0)
+    starts, ends, ordinals = rows.T
+    columns = {"label": np.full(len(rows), 7), "subject": starts, "object": ends, "ordinal": ordinals}
+    table = EdgeTable.read((7,), lambda _: columns, lambda _: (starts, ends), vertices, np.int32)
+    assert bool(len(table._offsets)) is (vertices == 12)
+
+    asked = draw.integers(0, 12, 50)
+    first, count = table.starting_at(asked)
+    triples, edges = spread(first, count, int(count.sum()))
+    found = list(zip(asked[triples].tolist(), edges.tolist(), strict=True))
+    assert found == [(int(v), int(edge)) for v in asked for edge in np.flatnonzero(starts == v)]
+
+    pairs = np.repeat(draw.integers(0, 12, (2, 300), np.int32), 2, axis=1)
+    first, count = table.find(np.full(600, 7), *pairs)
+    for begin, number, start, end in zip(first, count, *pairs, strict=True):
+        same = np.flatnonzero((starts == start) & (ends == end)).tolist()
+        assert (list(range(begin, begin + number)) if begin >= 0 else []) == same

@@ -8,7 +8,7 @@ have m (m - 1) … (m - k + 1) choices.  Rows are never made to be counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,10 @@ from graphdb.execute.counting.crt import narrowed, products
 from graphdb.pattern.bind import BoundPattern, Choice
 from graphdb.pattern.graph import Wanted
 from graphdb.plan.executor import Block
-from graphdb.plan.physical import EdgeScan
+from graphdb.plan.physical import EdgeExtension, EdgeScan
 from graphdb.relational.snapshot import Snapshot
+from graphdb.storage.arrays.texts import taken
+from graphdb.storage.graph.edges import spread
 
 Ids = NDArray[np.int64]
 Triples = tuple[Ids, Ids, Ids]
@@ -90,6 +92,11 @@ class Chooser:
     def __bool__(self) -> bool:
         return bool(self.edges)
 
+    @property
+    def chooses_all(self) -> bool:
+        """Whether a row comes for each choice of all edges of the pattern."""
+        return len(self._chosen) == len(self._bound.edges)
+
     def blocks(self, block: Block, check: Callable[[], None]) -> Iterator[Block]:
         """Give the rows with all choices of edges, whose numbers are columns ``#n<edge>`` of int64.
 
@@ -126,13 +133,12 @@ class Chooser:
                     pending.append((at, rows[cut:], _taken(slice(cut, None), chosen)))
                     rows, chosen = rows[:cut], _taken(slice(cut), chosen)
                     first, count, ends = first[:cut], count[:cut], ends[:cut]
-                if (count > 1).any():
-                    again = np.repeat(np.arange(len(rows)), count)
-                    first = first[again] + np.arange(len(again)) - np.repeat(ends - count, count)
+                if len(rows) and ends[-1] > len(rows):
+                    again, first = spread(first, count, int(ends[-1]))
                     rows, chosen = rows[again], _taken(again, chosen)
             left = self._fulfilling(choice, first)
             for other in self._before[number]:
-                apart = ~(self._same(number, first, other, chosen[other]) & _equal(triples, number, other, rows))
+                apart = ~self._same(number, first, other, chosen[other], triples, rows)
                 left = apart if left is None else left & apart
             if left is not None and not left.all():
                 rows, chosen, first = rows[left], _taken(left, chosen), first[left]
@@ -197,27 +203,24 @@ class Chooser:
         described = first >= 0
         return np.where(described, choice.fulfil[first], choice.others) if len(choice.fulfil) else described
 
-    def _same(self, number: int, first: Ids, other: int, second: Ids) -> NDArray[np.bool_]:
-        """Whether two pattern edges that are bound to one triple are bound to one of its edges."""
+    def _same(
+        self, number: int, first: Ids, other: int, second: Ids, triples: Mapping[int, Triples], rows: Ids
+    ) -> NDArray[np.bool_]:
+        """Whether two pattern edges are bound to the same edge, for some rows."""
         if self._bound.choices[number].labels == self._bound.choices[other].labels:
             same: NDArray[np.bool_] = first == second
+            if bool((first[same] >= 0).all()):
+                return same  # edges are numbered, all but those of labels that are not described
         else:  # they are numbered in different tables
             same = self._ordinals(number, first) == self._ordinals(other, second)
-        return same
+        return same & _equal(triples, number, other, rows)
 
     def scan(self, scan: EdgeScan) -> Iterator[Block]:
-        """Give the rows of a pattern of one edge: its edges one after the other."""
-        ((number, choice),) = (*self._chosen, *self._counted)
+        """Give the rows of a pattern all edges of which are chosen, or the only one: edges one after the other."""
+        number, choice = scan.edge, self._bound.choices[scan.edge]
         edge, table = self._bound.edges[number], self._snapshot.edges.table(choice.labels)
-        names = [self._bound.vertices[end].name for end in (edge.source, edge.target)]
-        masks = []
-        for candidates in (scan.source, scan.target):
-            mask = None
-            if candidates is not None:
-                mask = np.zeros(self._snapshot.graph.vertices, bool)
-                mask[candidates] = True
-            masks.append(mask)
-        wanted = [end in self._needs.vertices for end in (edge.source, edge.target)]
+        masks = [self._mask(candidates) for candidates in (scan.source, scan.target)]
+        further = [(step, self._mask(step.target)) for step in scan.further]
         fulfil = None if choice.fulfil is None else np.flatnonzero(choice.fulfil)
         for at in range(0, scan.edges, _BLOCK):
             end = min(at + _BLOCK, scan.edges)
@@ -234,11 +237,58 @@ class Chooser:
                         allowed = mask[side] if allowed is None else allowed & mask[side]
                 if allowed is not None and not allowed.all():
                     numbers, ends = numbers[allowed], [side[allowed] for side in ends]
-                columns = {name: side for name, side, is_one in zip(names, ends, wanted, strict=True) if is_one}
-                columns[f"#n{number}"] = numbers
-                if number in self._needs.edges:
-                    columns[edge.name] = table.labels[table.kind[numbers]] * 2 + backwards
-                yield Block(columns, len(numbers), np.ones(len(numbers), np.int64) if self._counts else None)
+                vertices = dict(zip((edge.source, edge.target), ends, strict=True))
+                yield from self._extended(further, vertices, {number: numbers}, backwards=backwards)
+
+    def _mask(self, candidates: Ids | None) -> NDArray[np.bool_] | None:
+        if candidates is None:
+            return None
+        mask = np.zeros(self._snapshot.graph.vertices, bool)
+        mask[candidates] = True
+        return mask
+
+    def _extended(
+        self,
+        further: Sequence[tuple[EdgeExtension, NDArray[np.bool_] | None]],
+        vertices: dict[int, Ids],
+        chosen: dict[int, Ids],
+        *,
+        backwards: bool,
+    ) -> Iterator[Block]:
+        """Give rows with all edges that follow; ``backwards`` if the first goes against its direction."""
+        if not further:
+            yield self._scanned(vertices, chosen, backwards=backwards)
+            return
+        (step, mask), *rest = further
+        edge, choice = self._bound.edges[step.edge], self._bound.choices[step.edge]
+        table = self._snapshot.edges.table(choice.labels)
+        first, count = table.starting_at(vertices[edge.source])
+        ends, begin = np.cumsum(count), 0
+        while begin < len(count):
+            before = int(ends[begin - 1]) if begin else 0
+            until = max(int(np.searchsorted(ends, before + _BLOCK, side="right")), begin + 1)
+            rows, numbers = spread(first[begin:until], count[begin:until], int(ends[until - 1]) - before)
+            rows, begin = rows + begin, until
+            left = np.ones(len(rows), bool) if mask is None else mask[table.ends[numbers]]
+            if choice.fulfil is not None:
+                left &= choice.fulfil[numbers]
+            for other in step.differs:
+                left &= chosen[other][rows] != numbers
+            if not left.all():
+                rows, numbers = rows[left], numbers[left]
+            bound = {**_taken(rows, vertices), edge.target: table.ends[numbers]}
+            yield from self._extended(rest, bound, {**_taken(rows, chosen), step.edge: numbers}, backwards=backwards)
+
+    def _scanned(self, vertices: Mapping[int, Ids], chosen: Mapping[int, Ids], *, backwards: bool) -> Block:
+        """Return rows that were found as edges: what is wanted of them."""
+        rows = len(next(iter(chosen.values())))
+        columns = {self._bound.vertices[v].name: ids for v, ids in vertices.items() if v in self._needs.vertices}
+        for number, edges in chosen.items():
+            columns[f"#n{number}"] = edges
+            if number in self._needs.edges:
+                labels = self._snapshot.edges.table(self._bound.choices[number].labels).labels_of(edges)
+                columns[self._bound.edges[number].name] = labels * 2 + backwards
+        return Block(columns, rows, np.ones(rows, np.int64) if self._counts else None)
 
     def _triples(self, block: Block, number: int) -> tuple[Ids, Ids, Ids]:
         """Labels, starts and ends of what a pattern edge is bound to."""
@@ -270,7 +320,7 @@ class Chooser:
                 if _is_run(chosen):
                     found[f"f{number}_{key}"] = values.slice(int(chosen[0]), len(chosen))
                 else:
-                    found[f"f{number}_{key}"] = values.take(numbers(chosen, chosen >= 0))
+                    found[f"f{number}_{key}"] = taken(values, chosen)
         return found
 
 

@@ -11,19 +11,27 @@ Ids = NDArray[np.int64]
 
 
 class EdgeNumbers:
-    """How many data edges of a partition lead from one vertex to another."""
+    """How many data edges of a partition lead from one of so many vertices to another."""
 
     def __init__(self, partition: Partition, vertices: int) -> None:
-        starts, neighbours, code_offsets, _ = partition.laid_out()
-        self._vertices = vertices
-        self._pairs = np.repeat(partition.keys, np.diff(starts)) * vertices + neighbours
-        """Vertex and neighbour as one number, sorted."""
-        self._until = np.arange(len(neighbours) + 1) if code_offsets is None else code_offsets
-        """How many edges there are before each of these."""
+        self._neighbours = partition.neighbours
+        self._code_offsets = np.empty(0, np.int64) if partition.code_offsets is None else partition.code_offsets
+        self._begins, self._ends = np.zeros((2, vertices), np.int64)
+        begins, lengths = partition.ranges()
+        self._begins[partition.keys], self._ends[partition.keys] = begins, begins + lengths
 
     def __call__(self, sources: Ids, targets: Ids) -> Ids:
         """Return int64 [pairs]: the number of edges from each source to its target."""
-        asked, place = np.unique(sources.astype(np.int64) * self._vertices + targets, return_inverse=True)
-        begin, end = (np.searchsorted(self._pairs, asked, side) for side in ("left", "right"))
-        found: Ids = (self._until[end] - self._until[begin])[place]
+        from graphdb.storage.graph.edge_kernels import count_edges
+
+        dtype, found = self._neighbours.dtype, np.empty(len(sources), np.int64)
+        count_edges(
+            np.ascontiguousarray(sources, dtype),
+            np.ascontiguousarray(targets, dtype),
+            self._begins,
+            self._ends,
+            self._neighbours,
+            self._code_offsets,
+            found,
+        )
         return found

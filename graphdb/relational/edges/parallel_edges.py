@@ -10,6 +10,8 @@ A triple may stand for several parallel edges, and edges have properties, which 
   only these are counted; two pattern edges that must differ may bind one triple, but not one of its edges; and the
   properties that the query names become columns of the bindings: of pattern edge ``j``, ``o<j>`` (its ordinal) and
   ``f<j>_<key>``;
+- where all edges of a row are asked for and lead away from one vertex, and a search would take longer, rows are made of
+  the numbered edges themselves (:func:`with_scan`);
 - where only their number matters, and a match would take longer, parallel edges are weights of a count without it
   (:func:`with_weights`).
 
@@ -36,7 +38,7 @@ from graphdb.pattern.bind import BoundPattern, Choice
 from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.graph import Duplicates, PatternEdge, PatternGraph, PatternVertex, Wanted
 from graphdb.plan.passes.counting import WORTH, explosive, weighing_plan
-from graphdb.plan.physical import EdgeScan, PhysicalPlan
+from graphdb.plan.physical import EdgeExtension, EdgeScan, PhysicalPlan, VertexStep
 from graphdb.relational.filtering.column_filters import NumberTest, number_tests, places_of
 from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.compiler import Scope
@@ -246,33 +248,77 @@ def ends_of(snapshot: Snapshot, bound: BoundPattern) -> dict[int, Ids]:
     return found
 
 
-def with_scan(snapshot: Snapshot, bound: BoundPattern, pattern: PatternGraph, plan: PhysicalPlan) -> PhysicalPlan:
+def with_scan(
+    snapshot: Snapshot, bound: BoundPattern, pattern: PatternGraph, plan: PhysicalPlan, *, chooses_all: bool
+) -> PhysicalPlan:
     """Return a plan that goes through the numbered edges, where they are all there is to match and a search costs more.
 
-    ``plan`` is that of ``pattern``, whose only edge has choices that matter.
+    ``plan`` is that of ``pattern``, whose edges all have choices that matter; with several edges these must all be
+    asked for (``chooses_all``): a search finds triples, the edges of which would have to be found again.
     """
-    choice = bound.choices.get(0)
-    if choice is None or len(pattern.edges) > 1 or pattern.edge_tests or pattern.unequal or plan.count_only:
+    if plan.count_only or not pattern.edges or pattern.edge_tests or pattern.unequal:
         return plan
-    (edge,), modes = pattern.edges, (ast.MatchMode.DIFFERENT_EDGES, ast.MatchMode.REPEATABLE_ELEMENTS)
-    ends = {edge.source, edge.target}
-    if (
-        len(pattern.vertices) > len(ends)
-        or edge.labels != choice.labels
-        or pattern.clauses[edge.clause].mode not in modes
-    ):
+    if not all(_is_numbered(bound, pattern, number) for number in range(len(pattern.edges))):
         return plan
+    order = [0] if len(pattern.edges) == 1 else _away_from_root(pattern, plan) if chooses_all else []
+    if not order or len(pattern.vertices) > len({end for e in pattern.edges for end in (e.source, e.target)}):
+        return plan
+    number, *others = order
+    edge, choice = pattern.edges[number], bound.choices[number]
     table = snapshot.edges.table(choice.labels)
     edges = len(table) if choice.fulfil is None else int(np.count_nonzero(choice.fulfil))
     if plan.cost * _SCANNED < edges:
         return plan
+
+    def candidates(number: int, end: int, *directions: int) -> Ids | None:
+        vertex, labels = pattern.vertices[end], bound.choices[number].labels
+        return None if all(_implied(snapshot, labels, vertex, each) for each in directions) else vertex.candidates
+
     source, target = (
-        None
-        if edge.directed and _implied(snapshot, choice.labels, pattern.vertices[end], direction)
-        else pattern.vertices[end].candidates
+        candidates(number, end, *((direction,) if edge.directed else (OUT, IN)))
         for end, direction in ((edge.source, OUT), (edge.target, IN))
     )
-    return replace(plan, scan=EdgeScan(edges, source, target))
+    further = tuple(
+        EdgeExtension(
+            other,
+            candidates(other, pattern.edges[other].target, IN),
+            tuple(before for before in order[:at] if _differ_always(pattern, before, other)),
+        )
+        for at, other in enumerate(others, 1)
+    )
+    return replace(plan, scan=EdgeScan(edges, source, target, number, further))
+
+
+def _is_numbered(bound: BoundPattern, pattern: PatternGraph, number: int) -> bool:
+    """Whether all that a pattern edge may take are numbered edges, in a clause that asks for no more than these."""
+    choice, edge = bound.choices.get(number), pattern.edges[number]
+    modes = (ast.MatchMode.DIFFERENT_EDGES, ast.MatchMode.REPEATABLE_ELEMENTS)
+    return choice is not None and edge.labels == choice.labels and pattern.clauses[edge.clause].mode in modes
+
+
+def _away_from_root(pattern: PatternGraph, plan: PhysicalPlan) -> list[int]:
+    """Return the edges of a pattern that all lead away from one vertex, in the order of the plan; none of others."""
+    edges = pattern.edges
+    targets = {edge.target: number for number, edge in enumerate(edges)}
+    if len(targets) < len(edges) or len(pattern.vertices) != len(edges) + 1:
+        return []
+    if not all(edge.directed and edge.labels is not None and len(edge.labels) == 1 for edge in edges):
+        return []
+    steps = [step.vertex for step in plan.steps if isinstance(step, VertexStep)]
+    order = [targets[vertex] for vertex in steps if vertex in targets]
+    known = {edges[order[0]].source}
+    for number in order:
+        if edges[number].source not in known:
+            return []
+        known.add(edges[number].target)
+    return order if len(order) == len(edges) and steps[0] in (edges[order[0]].source, edges[order[0]].target) else []
+
+
+def _differ_always(pattern: PatternGraph, one: int, other: int) -> bool:
+    """Whether two edges of such a pattern must take different data edges, of the same label."""
+    first, second = pattern.edges[one], pattern.edges[other]
+    same = first.clause == second.clause and first.labels == second.labels
+    return same and pattern.clauses[first.clause].mode is ast.MatchMode.DIFFERENT_EDGES
 
 
 def with_weights(
