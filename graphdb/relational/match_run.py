@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -47,6 +47,9 @@ T = TypeVar("T")
 
 _STREAM = 16 << 20
 """Bytes of bindings that are handed on at a time, once they are too many to wait in memory."""
+
+_TOGETHER = 1 << 16
+"""Rows from which on blocks are handed on: a search gives some thousand at a time."""
 
 
 class MatchRun:
@@ -335,7 +338,7 @@ class MatchRun:
             return
         chooser = Chooser(self._snapshot, bound, needs, plan.fulfilled)
         if not chooser:
-            yield from self.executor.run(plan, control)
+            yield from self._triples(plan, needs, control)
             return
         if plan.weighed is not None and plan.weighed.root >= 0:
             counted = self._weighed(partial(count_by_vertex, plan.weighed), control)
@@ -347,7 +350,7 @@ class MatchRun:
         left, started = needs.limit, time.monotonic()
         blocks: Iterator[Block]
         if plan.scan is None:
-            found = self.executor.run(plan, control)
+            found = self._triples(plan, needs, control)
             blocks = (block for triples in found for block in chooser.blocks(triples, control.check))
         else:
             blocks = chooser.scan(plan.scan)
@@ -358,6 +361,11 @@ class MatchRun:
                 break
         if plan.scan is not None:
             control.seconds = time.monotonic() - started
+
+    def _triples(self, plan: PhysicalPlan, needs: Wanted, control: Control) -> Iterator[Block]:
+        """Run a match; where all of it is wanted, some rows at a time."""
+        found = self.executor.run(plan, control)
+        return found if needs.limit is not None or _asks_whether(needs) else _together(found)
 
     def _count(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> int:
         """The number of a pattern's matches."""
@@ -429,6 +437,29 @@ def _asking(pattern: PatternGraph, bound: BoundPattern, needs: Wanted, chooser: 
         limit=None if chooser.cuts else 1 if _asks_whether(needs) else needs.limit,
         duplicates="keep" if count_only else "count" if needs.count_only else needs.duplicates,
     )
+
+
+def _together(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Give the rows of blocks in fewer blocks: what is done once for each costs as much as some thousand rows."""
+    waiting: list[Block] = []
+    rows = 0
+    for block in blocks:
+        waiting.append(block)
+        rows += block.count
+        if rows >= _TOGETHER:
+            yield _as_one(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield _as_one(waiting)
+
+
+def _as_one(blocks: Sequence[Block]) -> Block:
+    first = blocks[0]
+    if len(blocks) == 1:
+        return first
+    columns = {name: np.concatenate([block.columns[name] for block in blocks]) for name in first.columns}
+    matches = None if first.matches is None else np.concatenate([block.matches for block in blocks])
+    return Block(columns, sum(block.count for block in blocks), matches)
 
 
 def _columns(needs: Wanted, bound: BoundPattern) -> dict[str, str]:

@@ -146,6 +146,16 @@ class ValueColumn:
         pieces = [slice(begin, begin + step) for begin in range(0, len(wanted), step)]
         return arrow.ChunkedArray([self._gather(wanted[i], None if there is None else there[i]) for i in pieces])
 
+    def delayed(self, ids: arrow.ChunkedArray) -> arrow.DelayedArray:
+        """Return what :meth:`gather` does, gathered when it is asked for."""
+        size = -(-self.values.nbytes // max(len(self.values), 1))
+        return arrow.DelayedArray(
+            self.values.type,
+            len(ids),
+            size * len(ids),
+            lambda: [piece for chunk in ids.chunks for piece in arrow.chunks(self.gather(chunk))],
+        )
+
     def _gather(self, wanted: Ints, known: NDArray[np.bool_] | None) -> arrow.Array:
         """Return the values of vertices, of those that are ``known``."""
         at: NDArray[np.signedinteger[Any]]

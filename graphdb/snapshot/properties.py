@@ -218,15 +218,24 @@ class Properties:
 
     def gather(self, label: EdgeLabel, ids: arrow.Array | arrow.ChunkedArray) -> arrow.Array | arrow.ChunkedArray:
         """Return the values of a property :meth:`in_memory` of vertices (term ids, or null), row for row."""
-        at_once = label.id in self._arrays or len(ids) > _HANDFUL or label.triples <= _LARGE
-        if not at_once and self._looks[label.id] < LOOKS:
-            self._looks[label.id] += 1
-            wanted = values(ids.drop_null()).astype(np.int64, copy=False)
-            return self._looked_up(label, np.unique(wanted)).gather(ids)
+        column = self.source(label, len(ids))
+        if column is not None:
+            return column.gather(ids)
+        if label.id in self._large:
+            return self._joined(label, ids)
+        self._looks[label.id] += 1
+        wanted = values(ids.drop_null()).astype(np.int64, copy=False)
+        return self._looked_up(label, np.unique(wanted)).gather(ids)
+
+    def source(self, label: EdgeLabel, rows: int) -> ValueColumn | None:
+        """Return the column that :meth:`gather` takes values of so many from; None where it asks DuckDB for them."""
+        at_once = label.id in self._arrays or rows > _HANDFUL or label.triples <= _LARGE
+        if not at_once and self._looks[label.id] < LOOKS and label.id not in self._large:
+            return None
         column = self.array(label)
-        if column is not None and column.places is not None and 2 * len(ids) > len(column.places):
+        if column is not None and column.places is not None and 2 * rows > len(column.places):
             column = self._spread(label, column)
-        return self._joined(label, ids) if column is None else column.gather(ids)
+        return column
 
     def _spread(self, label: EdgeLabel, column: ValueColumn) -> ValueColumn:
         """Return a column of texts most of which are asked for: the second time, each in its place, if they fit."""
@@ -249,6 +258,9 @@ class Properties:
         if label.id in self._large:
             return None
         cached = self._arrays.pop(label.id, None)
+        if cached is not None and not cached.behind:
+            self._arrays[label.id] = cached  # the last that was used
+            return cached.column
         if cached is None:
             column = read_column(
                 self._connection, self._ids, label.id, literal_sql("l", self.type_of(label)), self._memory
@@ -258,7 +270,7 @@ class Properties:
                 return None
             cached = _Cached(column, self._type(label))
             self._sweeps[label.id] = 0
-        elif cached.behind:
+        else:
             column = cached.column
             vertices = np.array(sorted(cached.behind), np.int64)
             cached = _Cached(column.changed_to(vertices, self._looked_up(label, vertices)), cached.type)

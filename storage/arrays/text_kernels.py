@@ -5,6 +5,8 @@ A column of texts is its bytes, and where each begins and the last one ends (int
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,17 +19,28 @@ _U8 = np.uint8(0)
 _MULTIPLIER = 0x9E3779B1
 
 
-@entry("u1[:], i8[:], i8[:], i8[:], u1[:]")
-def gather(data: Bytes, offsets: Ints, at: Ints, ends: Ints, out: Bytes) -> None:
-    """Write the texts at some places one after the other; none for a place below 0.
+@entry("T[:], i8[:], i8[:]")
+def measure(offsets: NDArray[Any], at: Ints, ends: Ints) -> None:
+    """Write where each of the texts at some places begins, and the last one ends, if one follows the other.
 
     Parameters
     ----------
     at : int64[m]
-        The places.
+        The places; there is no text at one below 0.
     ends : int64[m + 1]
-        Where each shall begin in ``out``, and the last one end.
+        What is written.
     """
+    end = 0
+    ends[0] = 0
+    for i in range(len(at)):
+        if at[i] >= 0:
+            end += offsets[at[i] + 1] - offsets[at[i]]
+        ends[i + 1] = end
+
+
+@entry("u1[:], T[:], i8[:], i8[:], u1[:]")
+def gather(data: Bytes, offsets: NDArray[Any], at: Ints, ends: Ints, out: Bytes) -> None:
+    """Write the texts at some places one after the other, as :func:`measure` says where."""
     source, target = data.ctypes.data, out.ctypes.data
     for i in range(len(at)):
         if at[i] >= 0:

@@ -24,18 +24,17 @@ def taken(array: arrow.Array, at: NDArray[np.integer[Any]]) -> arrow.Array:
 
     assert array.data is not None
     assert array.offsets is not None
-    there = at >= 0
     if not len(array):
         return arrow.nulls(len(at), array.type)
-    at = np.where(there, at, 0)
-    spans = np.empty((len(at), 2), np.int64)  # of these alone: the others may be millions
-    spans[:, 0], spans[:, 1] = array.offsets[at], array.offsets[at + 1]
-    ends = np.zeros(len(at) + 1, np.int64)
-    np.cumsum(np.where(there, spans[:, 1] - spans[:, 0], 0), out=ends[1:])
+    chosen: Ints = np.ascontiguousarray(at, np.int64)
+    if int(chosen.max(initial=0)) >= len(array):
+        raise IndexError("there is no text at such a place")
+    there, ends = chosen >= 0, np.empty(len(at) + 1, np.int64)
+    kernels.measure(array.offsets, chosen, ends)
     out = np.empty(int(ends[-1]), np.uint8)
-    kernels.gather(array.data, spans.ravel(), np.where(there, 2 * np.arange(len(at)), -1), ends, out)
+    kernels.gather(array.data, array.offsets, chosen, ends, out)
     if array.valid is not None:
-        there &= array.valid[at]
+        there &= array.valid[chosen]  # of a place below 0 whatever
     return arrow.text_array(out, ends, None if there.all() else there, array.type)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import graphdb
+from graphdb.snapshot.columns import ValueColumn
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +67,22 @@ def test_changes_of_labels_are_seen() -> None:
         database.query("MATCH (v:B {id: 3}) REMOVE v:B")
         database.query("CREATE (:B {id: 30})")
         assert database.query(query).fetchall() == [(False, 16), (True, 5)]
+
+
+def test_properties_that_no_statement_reads_are_not_gathered_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[int] = []
+    with graphdb.connect(device="cpu", threads=1) as db:
+        names, ends = [f"name {i}" for i in range(900)], [i // 90 for i in range(900)]
+        vertices = {":ID": range(900), "name": names, "w": range(900), ":LABEL": ["P"] * 900}
+        db.load([pa.table(vertices), pa.table({":START_ID": range(900), ":END_ID": ends, ":TYPE": ["K"] * 900})])
+        query = "MATCH (a:P)-[:K]->(b:P) RETURN b.name AS name, max(a.w) AS w ORDER BY w DESC LIMIT 2"
+        assert db.query(query).fetchall() == [("name 9", 899), ("name 8", 809)]
+        gather = ValueColumn.gather
+
+        def counted(own: ValueColumn, ids: Any) -> Any:
+            texts.append(len(ids) if own.longest else 0)
+            return gather(own, ids)
+
+        monkeypatch.setattr(ValueColumn, "gather", counted)
+        assert db.query(query).fetchall() == [("name 9", 899), ("name 8", 809)]
+    assert sum(texts) < 90

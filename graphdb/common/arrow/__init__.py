@@ -7,6 +7,7 @@ from graphdb.common.arrow.arrays import (
     Array,
     ChunkedArray,
     binaries,
+    chunks,
     concat_arrays,
     dictionary_array,
     list_array,
@@ -18,6 +19,7 @@ from graphdb.common.arrow.arrays import (
     union_array,
 )
 from graphdb.common.arrow.build import ArrowTypeError, array
+from graphdb.common.arrow.delayed import DelayedArray
 from graphdb.common.arrow.python_values import MonthDayNano, encoded, item, pylist
 from graphdb.common.arrow.tables import (
     Reader,
@@ -88,6 +90,7 @@ __all__ = [
     "ArrowTypeError",
     "ChunkedArray",
     "DataType",
+    "DelayedArray",
     "Field",
     "MonthDayNano",
     "Reader",
@@ -96,6 +99,7 @@ __all__ = [
     "Table",
     "array",
     "binaries",
+    "chunks",
     "concat_arrays",
     "concat_tables",
     "dictionary",

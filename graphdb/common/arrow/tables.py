@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from graphdb.common.arrow import types
 from graphdb.common.arrow.arrays import Array, ChunkedArray, nulls
 from graphdb.common.arrow.build import array
+from graphdb.common.arrow.delayed import DelayedArray
 from graphdb.common.arrow.exported import exported_schema, exported_stream
 from graphdb.common.arrow.imported import Stream
 from graphdb.common.arrow.python_values import pylist
@@ -217,9 +218,13 @@ def concat_tables(tables: Sequence[Table]) -> Table:
     if len(tables) == 1:
         return tables[0]
     names = list(dict.fromkeys(name for one in tables for name in one.column_names))
-    columns = []
+    columns: list[ChunkedArray] = []
     for name in names:
         found = [one.column(name) if name in one.schema.places else None for one in tables]
+        delayed = [column for column in found if isinstance(column, DelayedArray)]
+        if len(delayed) == len(found):
+            columns.append(DelayedArray.together(delayed))
+            continue
         kinds = [column.type for column in found if column is not None and not types.is_null(column.type)]
         type = _common(kinds) if kinds else types.NULL
         pieces: list[Array] = []

@@ -71,7 +71,10 @@ class Beside:
 def with_columns(
     bindings: arrow.Table, wanted: Sequence[Beside], properties: Properties, graph: DataGraph
 ) -> arrow.Table:
-    """Return bindings with properties, and labels, of their vertices in further columns."""
+    """Return bindings with properties, and labels, of their vertices in further columns.
+
+    Properties that are in memory are gathered when they are asked for: where columns do what SQL would, many are not.
+    """
     if not wanted:
         return bindings
     columns: dict[str, arrow.Array | arrow.ChunkedArray] = dict(
@@ -79,8 +82,11 @@ def with_columns(
     )
     for one in checked(wanted, _COLUMNS):
         ids = bindings.column(one.column)
-        found = properties.gather(one.label, ids) if one.label is not None else _has_label(graph, one.classes, ids)
-        columns[one.name] = found
+        if one.label is None:
+            columns[one.name] = _has_label(graph, one.classes, ids)
+        else:
+            source = properties.source(one.label, len(ids))
+            columns[one.name] = properties.gather(one.label, ids) if source is None else source.delayed(ids)
     return arrow.table(columns)
 
 

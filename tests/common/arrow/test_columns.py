@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -207,3 +208,28 @@ def test_columns_of_a_batch_have_one_length() -> None:
 def test_decimal_numbers_beyond_64_bits() -> None:
     values = [Decimal(10**30), Decimal(-(10**37)), Decimal(-1), None]
     assert arrow.pylist(ours(pa.chunked_array([pa.array(values, pa.decimal128(38, 0))]))) == values
+
+
+def test_delayed_columns_are_made_for_those_who_read_them() -> None:
+    made: list[str] = []
+
+    def delayed(name: str, first: int) -> arrow.DelayedArray:
+        def make() -> list[arrow.Array]:
+            made.append(name)
+            return [arrow.numbers(np.arange(first, first + 3))]
+
+        return arrow.DelayedArray(arrow.INT64, 3, 24, make)
+
+    def rows(first: int) -> arrow.Table:
+        return arrow.table({"id": np.arange(3), "a": delayed("a", first), "b": delayed("b", first)})
+
+    table = arrow.concat_tables([rows(10), rows(20)])
+    assert (len(table), table.column("a").nbytes, made) == (6, 48, [])
+    assert table.select(["id"]).to_pydict() == {"id": [0, 1, 2, 0, 1, 2]}
+    with duckdb.connect() as connection:
+        register(connection, "rows", table)
+        assert connection.execute("SELECT sum(b) FROM rows").fetchall() == [(96,)]
+    assert made == ["b", "b"]
+    assert table.column("b").slice(2, 2).combine_chunks().to_numpy().tolist() == [12, 20]
+    assert table.column("a").null_count == 0
+    assert made == ["b", "b", "a", "a"]
