@@ -151,7 +151,7 @@ class MatchRun:
             return make_plan(pattern, self._snapshot.graph, refine=self.executor.refine)
 
         if bound.choices and (between := subsets_between(self._snapshot, bound, pattern, needs)):
-            return self._made_among(pattern, bound, needs, between)
+            return self._with_bundles(self._made_among(pattern, bound, needs, between), pattern, bound, needs)
         plan = self._snapshot.plans.get_or_make(pattern, make)
         if not bound.choices:
             return self._with_bundles(plan, pattern, bound, needs)
@@ -162,7 +162,7 @@ class MatchRun:
         if not (subsets := subsets_of(self._snapshot, bound, pattern, plan)):
             plan = with_weights(self._snapshot, bound, needs, pattern, plan)
             return self._with_bundles(plan, pattern, bound, needs)
-        return self._made_among(pattern, bound, needs, subsets)
+        return self._with_bundles(self._made_among(pattern, bound, needs, subsets), pattern, bound, needs)
 
     def _with_bundles(
         self, plan: PhysicalPlan, pattern: PatternGraph, bound: BoundPattern, needs: Wanted
@@ -173,7 +173,7 @@ class MatchRun:
             return plan
         if (alone := vertices_alone(bound, pattern, needs, graph.type_label)) is None:
             return plan
-        if numbers_bytes(graph, pattern) > self._bindings_bytes:
+        if numbers_bytes(graph, pattern, bound.choices) > self._bindings_bytes:
             return plan
         search = make_plan(alone, graph, refine=self.executor.refine)
         own = plan.own_bytes + search.own_bytes
@@ -334,7 +334,7 @@ class MatchRun:
         """Run a match, and resolve which edges its triples stand for; no more rows than are wanted."""
         if plan.bundled is not None:
             found = self.executor.run(plan.bundled.search, control)
-            yield from multiplied(self._snapshot, plan.bundled.pattern, needs, found, control.check)
+            yield from multiplied(self._snapshot, bound, plan.bundled.pattern, needs, found, control.check)
             return
         chooser = Chooser(self._snapshot, bound, needs, plan.fulfilled)
         if not chooser:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import permutations, product
 from math import perm, prod
 
 import pytest
@@ -91,11 +91,11 @@ def by_vertices(data: Counter[EDGE], vertices: int, pattern: Bundles, count: Cou
 
 
 @st.composite
-def multigraphs(draw: st.DrawFn, labels: str, most: int) -> tuple[Counter[EDGE], int]:
+def multigraphs(draw: st.DrawFn, labels: Sequence[str], most: int) -> tuple[Counter[EDGE], int]:
     vertices = draw(st.integers(2, 4))
     end = st.integers(0, vertices - 1)
     edges = st.dictionaries(st.tuples(end, end, st.sampled_from(labels)), st.integers(1, most), min_size=1, max_size=9)
-    both_ways = {(0, 1, "R"): draw(st.integers(1, most)), (1, 0, "R"): draw(st.integers(1, most))}
+    both_ways = {(0, 1, labels[0]): draw(st.integers(1, most)), (1, 0, labels[0]): draw(st.integers(1, most))}
     return Counter(draw(edges) | both_ways), vertices
 
 
@@ -203,6 +203,91 @@ def test_choices_are_multiplied(multigraph: tuple[Counter[EDGE], int], pattern: 
             assert {row[:-1]: row[-1] for row in db.query(f"{text} {keys}, count(*)").fetchall()} == grouped
             assert {*db.query(f"{text} DISTINCT {keys}").fetchall()} == {*grouped}
         assert db.query(f"RETURN EXISTS {{ {text} 1 AS one }}").scalar() is bool(found)
+
+
+WEIGHTS = {
+    "R1|R2": ("R", ""),
+    "R1": ("R", "{}.w = 1"),
+    "R2": ("R", "{}.w > $w"),
+    "R1|S1": ("R|S", "{}.w = 1"),
+    "R2|S2": ("", "{}.w > $w"),
+    "S0": ("S", "{}.w IS NULL"),
+    "S0|S1|S2": ("S", ""),
+    "R1|R2|S0|S1|S2": ("", ""),
+}
+"""Labels and conditions of pattern edges, by the data edges that these leave: of a label, with a property, 0 for none."""
+
+
+def weighted(data: Counter[EDGE], vertices: int) -> graphdb.Database:
+    """A database of edges whose labels say what their property is."""
+    found = graphdb.connect(device="cpu", threads=1)
+    links = [
+        f"(v{a})-[:{label[0]}{'' if label[1] == '0' else f' {{w: {label[1]}}}'}]->(v{b})"
+        for (a, b, label), count in sorted(data.items())
+        for _ in range(count)
+    ]
+    found.query("CREATE " + ", ".join([f"(v{i} {{k: {i}}})" for i in range(vertices)] + links))
+    return found
+
+
+def with_conditions(pattern: Bundles) -> str:
+    written: list[str] = []
+    conditions: list[str] = []
+    for a, b, way, admitted, count in pattern.links:
+        labels, condition = WEIGHTS[admitted]
+        for _ in range(count):
+            edge = f"e{len(written)}"
+            written.append(f"(v{a}){ARROWS[way].replace(':{}', edge + (f':{labels}' if labels else ''))}(v{b})")
+            conditions += [condition.format(edge)] if condition else []
+    return ", ".join(written) + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
+
+
+@QUICK
+@given(
+    multigraphs(["R1", "R2", "S0", "S1", "S2"], 2),
+    patterns(list(WEIGHTS), [1, 1, 2]),
+    st.sampled_from(MODES),
+)
+def test_conditions_on_edges_of_bundles(multigraph: tuple[Counter[EDGE], int], pattern: Bundles, mode: str) -> None:
+    data, vertices = multigraph
+    found = by_vertices(data, vertices, pattern, walks if mode == "REPEATABLE ELEMENTS" else assignments)
+    if mode == "DIFFERENT NODES":
+        found = {at: number for at, number in found.items() if len({*at}) == len(at)}
+    text = f"MATCH {mode} {with_conditions(pattern)} RETURN"
+    given = {"w": 1} if "$w" in text else {}
+    note(f"{dict(data)}\n{text} {sum(found.values())}")
+    with pytest.MonkeyPatch.context() as patch, weighted(data, vertices) as db:
+        patch.setattr(match_run, "WORTH", -1.0)
+        event("multiplied" if "bundles" in str(db.query(f"EXPLAIN {text} v0.k, v1.k, count(*)", given)) else "searched")
+        assert db.query(f"{text} count(*)", given).scalar() == sum(found.values())
+        grouped: Counter[tuple[int, ...]] = Counter()
+        for at, number in found.items():
+            grouped[at[:2]] += number
+        rows = db.query(f"{text} v0.k, v1.k, count(*)", given).fetchall()
+        assert {(a, b): number for a, b, number in rows} == grouped
+        assert {*db.query(f"{text} DISTINCT v0.k, v1.k", given).fetchall()} == {*grouped}
+
+
+@pytest.mark.parametrize("arrow", ["both", "out"])
+def test_bundles_of_conditions_that_no_search_can_go_through(arrow: str) -> None:
+    """Three bundles of six edges, whose conditions are nested, overlap and leave others out."""
+    ends = [(0, 2, 4), (3, 0, 3), (1, 0, 3), (0, 3, 1), (1, 1, 3), (1, 2, 4), (2, 3, 2), (0, 1, 3)]
+    data = Counter({(a, b, label): count for a, b, count in ends for label in ("R1", "R2", "S0", "S1")})
+    admitted = ["R1|R2", "R1", "R1|S1", "S0|S1|S2", "R1|R2|S0|S1|S2", "R2"]
+    pattern = Bundles(4, tuple((i, i + 1, arrow, each, 1) for i in range(3) for each in admitted))
+    found = by_vertices(data, 4, Bundles(2, pattern.links[:6]), assignments)
+    text = f"MATCH DIFFERENT NODES {with_conditions(pattern)} RETURN"
+    expected = {
+        at: number
+        for at in permutations(range(4))
+        if (number := prod(found.get((at[i], at[i + 1]), 0) for i in range(3)))
+    }
+    with weighted(data, 4) as db:
+        started = time.process_time()
+        assert db.query(f"{text} count(*)", w=1, timeout=20).scalar() == sum(expected.values())
+        rows = db.query(f"{text} v0.k, v1.k, v2.k, v3.k, count(*)", w=1, timeout=20).fetchall()
+        assert time.process_time() - started < 10
+        assert {tuple(at): number for *at, number in rows} == expected
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -10,7 +10,7 @@ overlap otherwise, injective assignments are counted (:mod:`graphdb.relational.e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from graphdb.execute.counting.crt import Numbers, narrowed, products
 from graphdb.grammar.syntax import MatchMode
-from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.bind import BoundPattern, Choice
 from graphdb.pattern.graph import PatternEdge, PatternGraph, Wanted
 from graphdb.plan.executor import Block
 from graphdb.plan.injectivity import choice_order, unequal_vertices
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.relational.edges.edge_classes import Conditions, atoms
 from graphdb.relational.edges.edge_numbers import EdgeNumbers
-from graphdb.relational.edges.injections import Injections, are_countable, atoms
+from graphdb.relational.edges.injections import Injections, are_countable
 from graphdb.relational.snapshot import Snapshot
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.derived.closure import closure_of
@@ -52,14 +53,13 @@ def vertices_alone(
     only_numbers = needs.count_only or needs.nothing or needs.duplicates != "keep"
     if not only_numbers or needs.edges or needs.facts or needs.limit is not None:
         return None
-    if any(choice.fulfil is not None for choice in bound.choices.values()):
-        return None
     ends = {frozenset((edge.source, edge.target)) for edge in pattern.edges}
     if len(ends) == len(pattern.edges) or any(edge.among is not None or _is_path(edge) for edge in pattern.edges):
         return None
     if any(clause.mode is MatchMode.INDUCED for clause in pattern.clauses):
         return None
-    if choice_order(pattern, type_label) is None and not are_countable(pattern):
+    conditions = Conditions(pattern, bound.choices)
+    if _products_order(pattern, conditions, type_label) is None and not are_countable(pattern, conditions.admitted):
         return None
     kinds = {(edge.source, edge.target, edge.labels, edge.directed): edge for edge in reversed(pattern.edges)}
     repeat = MatchMode.REPEATABLE_ELEMENTS
@@ -75,12 +75,16 @@ def vertices_alone(
     )
 
 
-def numbers_bytes(graph: DataGraph, pattern: PatternGraph) -> int:
-    """Return the bytes that :func:`multiplied` takes, about: where each list begins and ends, by vertex and kind."""
+def numbers_bytes(graph: DataGraph, pattern: PatternGraph, choices: Mapping[int, Choice]) -> int:
+    """Return the bytes that :func:`multiplied` takes, about: where each list begins and ends, by vertex and kind.
+
+    The edges that conditions were tested for are copied, and numbered by what they fulfil.
+    """
     kinds: set[tuple[tuple[int, ...] | None, bool]] = {(edge.labels, edge.directed) for edge in pattern.edges}
     if choice_order(pattern, graph.type_label) is None:
-        kinds = {(labels, True) for labels in atoms(pattern, graph.type_label).values()}
-    return 16 * graph.vertices * len(kinds)
+        kinds = {(labels, True) for _, labels in atoms((edge.labels for edge in pattern.edges), graph.type_label)}
+    tested = [choice.fulfil for choice in Conditions(pattern, choices).tested if choice.fulfil is not None]
+    return 16 * (graph.vertices * (len(kinds) + 2 * len(tested)) + sum(map(len, tested)))
 
 
 def _is_path(edge: PatternEdge) -> bool:
@@ -89,6 +93,7 @@ def _is_path(edge: PatternEdge) -> bool:
 
 def multiplied(
     snapshot: Snapshot,
+    bound: BoundPattern,
     pattern: PatternGraph,
     needs: Wanted,
     blocks: Iterable[Block],
@@ -98,9 +103,9 @@ def multiplied(
 
     The numbers are int64 if they fit, else Python's integers.
     """
-    graph = snapshot.graph
-    order = choice_order(pattern, graph.type_label)
-    choices = Injections(graph, pattern) if order is None else _Products(graph, pattern, order)
+    graph, conditions = snapshot.graph, Conditions(pattern, bound.choices)
+    order = _products_order(pattern, conditions, graph.type_label)
+    choices = Injections(snapshot, pattern, conditions) if order is None else _Products(graph, pattern, order)
     names = [vertex.name for vertex in pattern.vertices]
     counts = needs.count_only or needs.nothing or needs.duplicates == "count"
     for whole in blocks:
@@ -111,6 +116,13 @@ def multiplied(
             alive: NDArray[np.bool_] = matches > 0
             columns = {name: column[alive] for name, column in columns.items()}
             yield Block(columns, int(np.count_nonzero(alive)), narrowed(matches[alive]) if counts else None)
+
+
+def _products_order(
+    pattern: PatternGraph, conditions: Conditions, type_label: int | None
+) -> list[tuple[int, tuple[int, ...]]] | None:
+    """The order in which edges choose, each among what is left; None where choices are no product."""
+    return None if conditions.tested else choice_order(pattern, type_label)
 
 
 class _Products:
@@ -124,7 +136,7 @@ class _Products:
             if kind not in self._numbers:
                 direction: Direction = "out" if edge.directed else "both"
                 partition = graph.partition(edge.labels, direction, parallel=edge.parallel)
-                self._numbers[kind] = EdgeNumbers(partition, graph.vertices)
+                self._numbers[kind] = EdgeNumbers.of(partition, graph.vertices)
 
     def __call__(self, vertices: list[Ids], rows: int, check: Callable[[], None]) -> Numbers:
         ends = [(vertices[edge.source], vertices[edge.target]) for edge in self._edges]

@@ -1,16 +1,16 @@
-"""Injective assignments of pattern edges to the data edges between their vertices, counted for label sets that overlap.
+"""Injective assignments of pattern edges to the data edges between their vertices, counted for sets that overlap.
 
-Where pattern edges must differ and the sets that they choose from overlap without one being part of the other, the
-number of choices is no product.  Two data edges of one pair of vertices are alike if the same pattern edges admit them:
-such classes (*atoms*: labels, and one of two directions) are taken one after the other.  A dynamic program over them
-knows for each vector of pattern edges that are left, by their kinds, in how many ways the others have theirs: of *m*
-data edges *j* pattern edges take m (m - 1) … (m - j + 1), times the ways to choose which *j* of each kind.  It has as
-many states as there are such vectors, whatever the number of data edges.
+Where pattern edges must differ and the sets that they choose from (by labels and conditions) overlap without one being
+part of the other, the number of choices is no product.  Two data edges of one pair of vertices are alike if the same
+pattern edges admit them: such classes, in each of two directions, are taken one after the other.  A dynamic program
+over them knows for each vector of pattern edges that are left, by their kinds, in how many ways the others have theirs:
+of *m* data edges *j* pattern edges take m (m - 1) … (m - j + 1), times the ways to choose which *j* of each kind.  It
+has as many states as there are such vectors, whatever the number of data edges.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from math import comb, prod
@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from graphdb.execute.counting.crt import Numbers, products
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.injectivity import comparable
-from graphdb.relational.edges.edge_numbers import EdgeNumbers
-from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.relational.edges.edge_classes import Admitted, Conditions, EdgeClasses
+from graphdb.relational.snapshot import Snapshot
 
 Ids = NDArray[np.int64]
 
-Labels = tuple[int, ...] | None
+Kind = tuple[Admitted, int]
+"""What a pattern edge admits, and which way it leads between two data vertices: 0 for either."""
 
 _STATES = 4096
 """States that a program may have."""
@@ -37,29 +38,18 @@ _ROWS = 4096
 _FORWARD, _BACKWARD = 1, -1
 
 
-def are_countable(pattern: PatternGraph) -> bool:
-    """Whether the assignments of all edges that may have to differ are counted by programs of bounded size."""
+def are_countable(pattern: PatternGraph, admitted: Sequence[Admitted]) -> bool:
+    """Whether the assignments of all edges that may have to differ are counted by programs of bounded size.
+
+    ``admitted`` says what each pattern edge admits.
+    """
     for group in _groups(pattern):
-        kinds = Counter((pattern.edges[e].labels, pattern.edges[e].directed) for e in group)
+        kinds = Counter((admitted[e], pattern.edges[e].directed) for e in group)
         # Directed edges of one kind may lead either way between two data vertices: two kinds, then.
         states = prod((n / 2 + 1) ** 2 if directed else n + 1 for (_, directed), n in kinds.items())
         if states > _STATES:
             return False
     return True
-
-
-def atoms(pattern: PatternGraph, type_label: int | None) -> dict[frozenset[Labels], Labels]:
-    """Return the labels of which the same sets of labels of the pattern's edges consist, by these sets.
-
-    None stands for all labels that no edge names; it comes last.
-    """
-    sets: set[Labels] = {edge.labels for edge in pattern.edges}
-    found: defaultdict[frozenset[Labels], list[int]] = defaultdict(list)
-    for label in sorted({label for labels in sets for label in labels or ()}):
-        admitting = frozenset(x for x in sets if (label != type_label if x is None else label in x))
-        found[admitting].append(label)
-    named: dict[frozenset[Labels], Labels] = {admitting: tuple(labels) for admitting, labels in found.items()}
-    return named | {frozenset({None}): None} if None in sets else named
 
 
 def _groups(pattern: PatternGraph) -> Iterator[list[int]]:
@@ -74,16 +64,11 @@ def _groups(pattern: PatternGraph) -> Iterator[list[int]]:
 class Injections:
     """Counts the choices of data edges for all edges of a pattern, given its vertices."""
 
-    def __init__(self, graph: DataGraph, pattern: PatternGraph) -> None:
+    def __init__(self, snapshot: Snapshot, pattern: PatternGraph, conditions: Conditions) -> None:
         self._edges = pattern.edges
+        self._admitted = conditions.admitted
         self._groups = list(_groups(pattern))
-        self._atoms = atoms(pattern, graph.type_label)
-        parallel = any(edge.parallel for edge in pattern.edges)
-        self._numbers = {
-            labels: EdgeNumbers(graph.partition(labels, "out", parallel=parallel), graph.vertices)
-            for labels in self._atoms.values()
-        }
-        self._type_label = graph.type_label
+        self._classes = EdgeClasses(snapshot, pattern, conditions)
 
     def __call__(self, vertices: Sequence[Ids], rows: int, check: Callable[[], None]) -> Numbers:
         """Return int64 or Python's integers [rows]: the number of choices for each binding of the vertices.
@@ -117,12 +102,12 @@ class Injections:
             at = np.flatnonzero(place.reshape(-1) == number)
             found: Numbers = np.ones(len(at), np.int64)
             for p in sorted({*alike[::2].tolist()}):
-                wanted: Counter[tuple[Labels, int]] = Counter()
+                wanted: Counter[Kind] = Counter()
                 for e in group:
                     edge = self._edges[e]
                     of = pairs.index((edge.source, edge.target))
                     if alike[2 * of] == p:
-                        wanted[edge.labels, int(alike[2 * of + 1]) if edge.directed else 0] += 1
+                        wanted[self._admitted[e], int(alike[2 * of + 1]) if edge.directed else 0] += 1
                 found = products(found, self._between(wanted, low[p][at], high[p][at], bool(alike[2 * p + 1]), check))
             if found.dtype != matches.dtype:
                 matches = matches.astype(object)
@@ -130,22 +115,16 @@ class Injections:
             matches[at] = found
         return matches
 
-    def _between(
-        self, wanted: Counter[tuple[Labels, int]], low: Ids, high: Ids, apart: bool, check: Callable[[], None]
-    ) -> Numbers:
+    def _between(self, wanted: Counter[Kind], low: Ids, high: Ids, apart: bool, check: Callable[[], None]) -> Numbers:
         """The numbers of choices for edges that are bound to the same two vertices, or to one that is not ``apart``."""
         sizes: list[Ids] = []
-        admitted: list[frozenset[tuple[Labels, int]]] = []
+        admitted: list[frozenset[Kind]] = []
         for direction in (_FORWARD, _BACKWARD) if apart else (0,):
             ends = (low, high) if direction != _BACKWARD else (high, low)
-            between = {labels: numbers(*ends) for labels, numbers in self._numbers.items()}
-            if None in between:
-                others = [n for x, n in between.items() if x is not None and self._type_label not in x]
-                between[None] = np.maximum(between[None] - sum(others), 0)
-            for admitting, labels in self._atoms.items():
+            for admitting, between in zip(self._classes.admitted, self._classes(*ends), strict=True):
                 fits = frozenset(kind for kind in wanted if kind[0] in admitting and kind[1] in (0, direction))
                 if fits:
-                    sizes.append(between[labels])
+                    sizes.append(between)
                     admitted.append(fits)
         if not sizes:
             return np.zeros(len(low), np.int64)
@@ -161,8 +140,8 @@ class Injections:
 
 
 def assignments(
-    wanted: Counter[tuple[Labels, int]],
-    admitted: Sequence[frozenset[tuple[Labels, int]]],
+    wanted: Counter[Kind],
+    admitted: Sequence[frozenset[Kind]],
     sizes: Sequence[Ids],
     check: Callable[[], None],
 ) -> Numbers:
@@ -188,7 +167,7 @@ def assignments(
     one = np.ones(rows, object if wide else np.int64)
     states: dict[tuple[int, ...], Numbers] = {tuple(wanted.values()): one}
     for at, (fits, size) in enumerate(zip(admitted, sizes, strict=True)):
-        later = frozenset[tuple[Labels, int]]().union(*admitted[at + 1 :])
+        later = frozenset[Kind]().union(*admitted[at + 1 :])
         falling = [one]
         for before in range(min(wanted.total(), int(size.max(initial=0)))):
             falling.append(falling[-1] * np.maximum(size - before, 0))
