@@ -50,6 +50,12 @@ Ids = NDArray[np.int64]
 
 _WANTED = "_graphdb_wanted"
 
+_PARTS = ("label", "subject", "object", "ordinal")
+"""What an edge is known by."""
+
+_FEW = 16
+"""Edges up to which their properties are looked for one by one."""
+
 _SEVERAL = 1000
 """Durations from which on each is written once, however often it comes."""
 
@@ -221,25 +227,49 @@ def facts(source: Source, edges: Sequence[Ids]) -> list[dict[str, Any]]:
     described = np.isin(edges[0], list(source.described))
     some = np.array([part[described] for part in edges])
     wanted, which = np.unique(some, axis=1, return_inverse=True)
-    parts = ("label", "subject", "object", "ordinal")
-    columns = {part: np.ascontiguousarray(column) for part, column in zip(parts, wanted, strict=True)}
-    number = np.arange(wanted.shape[1])
-    with source.connection.view(_WANTED, {"number": number, **columns}):
-        found = source.connection.arrow(
-            f"SELECT w.number, e.key, {_VALUE} FROM {_WANTED} w "
-            f"JOIN _graphdb.edge_property e USING ({', '.join(parts)}) JOIN _graphdb.literal l ON l.id = e.value "
-            "ORDER BY w.number ASC, e.key ASC, l.lexical ASC, l.id ASC"
-        )
-    owners, keys = (plain(found.column(i)) for i in range(2))
-    values = _values(found, 2)
+    found = _facts_of_few(source, wanted) if wanted.shape[1] <= _FEW and source.lookup.ready() else None
+    owners, keys, values = _facts_joined(source, wanted) if found is None else found
 
     def name(key: int) -> str:
         return source.names.written(source.key_iri(key))
 
-    made = [*_properties(name, (owners, keys, values), number), {}]
+    made = [*_properties(name, (owners, keys, values), np.arange(wanted.shape[1])), {}]
     of = np.full(len(described), -1)
     of[described] = which.reshape(-1)
     return list(map(dict, map(made.__getitem__, of.tolist())))
+
+
+def _facts_joined(source: Source, wanted: NDArray[np.int64]) -> tuple[Ids, Ids, list[Any]]:
+    """Return (edge, key, value) of edges, by their numbers: sorted, a key may stand again."""
+    columns = {part: np.ascontiguousarray(column) for part, column in zip(_PARTS, wanted, strict=True)}
+    with source.connection.view(_WANTED, {"number": np.arange(wanted.shape[1]), **columns}):
+        found = source.connection.arrow(
+            f"SELECT w.number, e.key, {_VALUE} FROM {_WANTED} w "
+            f"JOIN _graphdb.edge_property e USING ({', '.join(_PARTS)}) JOIN _graphdb.literal l ON l.id = e.value "
+            "ORDER BY w.number ASC, e.key ASC, l.lexical ASC, l.id ASC"
+        )
+    owners, keys = (plain(found.column(i)) for i in range(2))
+    return owners, keys, _values(found, 2)
+
+
+def _facts_of_few(source: Source, wanted: NDArray[np.int64]) -> tuple[Ids, Ids, list[Any]] | None:
+    """Return the same of a handful, whose rows DuckDB finds by ids; None where an edge has several values of a key."""
+    given: dict[str, object] = {}
+    conditions = []
+    for part, ids in zip(_PARTS[:3], wanted, strict=False):
+        names = {f"{part}{i}": id for i, id in enumerate(dict.fromkeys(ids.tolist()))}
+        given |= names
+        conditions.append(f"{part} IN ({', '.join(f'${name}' for name in names) or 'NULL'})")
+    rows = source.connection.arrow(
+        f"SELECT {', '.join(_PARTS)}, key, value FROM _graphdb.edge_property WHERE {' AND '.join(conditions)}", given
+    )
+    *parts, keys, literals = (plain(rows.column(i)) for i in range(6))
+    at, owners = (np.array(parts)[:, :, np.newaxis] == wanted[:, np.newaxis]).all(axis=0).nonzero()
+    order = np.lexsort((keys[at], owners))
+    owners, keys, literals = owners[order], keys[at][order], literals[at][order]
+    if ((owners[1:] == owners[:-1]) & (keys[1:] == keys[:-1])).any():  # they stand in the order of their texts
+        return None
+    return owners, keys, source.lookup.values(literals)
 
 
 def _properties(name: Callable[[int], str], properties: tuple[Ids, Ids, list[Any]], of: Ids) -> list[dict[str, Any]]:

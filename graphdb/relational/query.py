@@ -358,7 +358,7 @@ class QueryRun(MatchRun):
             scope = self._applied_to(step)
         elif isinstance(step, Computed):
             rows = self._snapshot.connection.arrow(step.rows, step.parameters)
-            scope = self._snapshot.connection.view(step.view, step.table(rows))
+            scope = self._snapshot.connection.view(step.view, step.table(rows), lasting=True)
         elif isinstance(step, Searched):
             scope = self._paths_found(step)
         else:
@@ -389,7 +389,7 @@ class QueryRun(MatchRun):
 
     def _show_lists(self, program: Program, stack: ExitStack) -> None:
         for view, table in program.lists.items():
-            stack.enter_context(self._snapshot.connection.view(view, table))
+            stack.enter_context(self._snapshot.connection.view(view, table, lasting=True))
             self._tables[view] = table
             stack.callback(self._tables.pop, view, None)
 
@@ -402,7 +402,7 @@ class QueryRun(MatchRun):
         columns = [arrow.pylist(groups.column(f"c{i}")) for i in range(len(step.call.arguments))]
         given = zip(*columns, strict=True) if columns else iter([()] * len(numbered))
         answers = [snapshot.procedures.answer(step.call, arguments, snapshot, check) for arguments in given]
-        with snapshot.connection.view(step.view, step.table(numbered, answers)):
+        with snapshot.connection.view(step.view, step.table(numbered, answers), lasting=True):
             yield
 
     @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import graphdb
+from graphdb.relational import entity_fetch
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +53,30 @@ def test_edges_of_results_have_their_properties(db: graphdb.Database) -> None:
     assert found == [{"since": 2010, "w": 1.5}, {"since": 2012}]
     ((path,),) = db.query("MATCH p = ({name: 'c'})-[:L]->({name: 'a'}) RETURN p")
     assert path.relationships[0].properties == {"since": 1}
+
+
+def test_properties_of_few_edges_are_those_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    queries = [
+        "MATCH (a)-[r]->(b) WHERE a.id < 6 RETURN r ORDER BY a.id, b.id, r.w",
+        "MATCH ({id: 1})-[r]->(b)-[t]->(c) RETURN r, t ORDER BY r.w, c.id",
+        "MATCH p = ({id: 1})-[:K*1..3]->(b) RETURN p ORDER BY length(p), b.id",
+    ]
+    with graphdb.connect(device="cpu") as db:
+        db.query("UNWIND range(0, 9) AS i CREATE (:P {id: i})")
+        db.query(
+            "MATCH (a), (b) WHERE b.id IN [a.id + 1, a.id + 3] CREATE (a)-[:K {w: a.id * b.id, at: date('2020-01-02')}]->(b)"
+        )
+        db.query("MATCH (a {id: 1}), (b {id: 2}) CREATE (a)-[:K {w: 0.5, tags: ['x', 'y']}]->(b), (a)-[:L]->(b)")
+
+        def answers() -> list[Any]:
+            found = [db.query(query).fetchall() for query in queries]
+            paths = [[edge.properties for edge in path.relationships] for (path,) in found[2]]
+            return [[[edge.properties for edge in row] for row in rows] for rows in found[:2]] + paths
+
+        few = answers()
+        monkeypatch.setattr(entity_fetch, "_FEW", 0)
+        assert few == answers()
+        assert {"w": 0.5, "tags": ["x", "y"]} in [edge for (edge,) in few[0]]
 
 
 def test_what_changes_is_seen() -> None:
