@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -80,9 +80,12 @@ def _compile(text: str, options: tuple[str, ...], library: Path) -> None:
 
 
 def _drop_old() -> None:
-    """Drop the libraries that were used longest ago, where there are too many."""
-    libraries = sorted(_folder.glob("[!.]*.so"), key=lambda library: library.stat().st_mtime)
-    for library in libraries[: max(0, len(libraries) - _MOST)]:
+    """Drop the libraries that were used longest ago, where there are too many; other processes may do so meanwhile."""
+    used: list[tuple[float, Path]] = []
+    for library in _folder.glob("[!.]*.so"):
+        with suppress(FileNotFoundError):
+            used.append((library.stat().st_mtime, library))
+    for _, library in sorted(used)[: max(0, len(used) - _MOST)]:
         library.unlink(missing_ok=True)
 
 
