@@ -18,7 +18,7 @@ from graphdb.common.errors import StorageError
 from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD
 from graphdb.storage.file.prepared_sql import execute, execute_script
 from graphdb.storage.file.verify import verify_labels
-from graphdb.storage.statistics.tables import current
+from graphdb.storage.statistics.tables import readable
 
 if TYPE_CHECKING:
     import duckdb
@@ -202,18 +202,18 @@ class Catalog:
 
     def edge_labels(self) -> list[EdgeLabel]:
         """Return all edge labels that have a triple, by id."""
+        table = readable(self._connection, "edge_label")
         rows = self._rows(
             "SELECT label.id, iri, triples, resource_triples, subjects, objects, max_out_degree, max_in_degree,"
-            f" kinds, max_values FROM {current('edge_label')} AS label JOIN _graphdb.resource USING (id) ORDER BY id"
+            f" kinds, max_values FROM {table} AS label JOIN _graphdb.resource USING (id) ORDER BY id"
         )
         verify_labels(rows)
         return [EdgeLabel(*row) for row in rows]
 
     def vertex_labels(self) -> list[VertexLabel]:
         """Return all vertex labels that have a vertex, by id."""
-        rows = self._rows(
-            f"SELECT id, iri, vertices FROM {current('vertex_label')} JOIN _graphdb.resource USING (id) ORDER BY id"
-        )
+        table = readable(self._connection, "vertex_label")
+        rows = self._rows(f"SELECT id, iri, vertices FROM {table} JOIN _graphdb.resource USING (id) ORDER BY id")
         verify_labels(rows)
         return [VertexLabel(*row) for row in rows]
 

@@ -54,11 +54,14 @@ class Log:
     def pairs(self, connection: duckdb.DuckDBPyConnection) -> int:
         """Return how many rows of pairs there are at most, with those of the log."""
         if self._changes is None:
-            [(changes, pairs, logged, degrees)] = execute(
+            [(changes, pairs, degrees)] = execute(
                 connection,
                 "SELECT (SELECT count(*) FROM _graphdb.counted), (SELECT count(*) FROM _graphdb.label_pair),"
-                f" (SELECT count(*) FROM ({_logged('label_pair')})), (SELECT count(*) FROM _graphdb.degree)",
+                " (SELECT count(*) FROM _graphdb.degree)",
             ).fetchall()
+            logged = 0
+            if changes:
+                [(logged,)] = execute(connection, f"SELECT count(*) FROM ({_logged('label_pair')})").fetchall()
             self._changes, self._pairs = int(changes), int(pairs + logged)
             self._most = max(LEAST, (pairs + degrees) // _SHARE)
         return self._pairs
@@ -102,6 +105,11 @@ def current(table: str) -> str:
         f"(SELECT stored.* FROM _graphdb.{table} AS stored ANTI JOIN {last} AS last ON stored.id = last.r[2]"
         f" UNION ALL SELECT {columns} FROM {last} WHERE r[3] <> 0)"
     )
+
+
+def readable(connection: duckdb.DuckDBPyConnection, table: str) -> str:
+    """Return :func:`current`, or the table alone while the log is empty: to plan for a log takes longer than to ask."""
+    return current(table) if has_rows(connection, "_graphdb.counted") else f"_graphdb.{table}"
 
 
 def summed(table: str) -> str:

@@ -300,14 +300,17 @@ class State:
         return self._lazy_catalog
 
     def unfinished(self) -> str | None:
-        """What was begun on this file and never ended, because its process was killed; it left nothing."""
+        """What was begun on this file and never ended, because its process was killed; it left nothing.
+
+        Asked as soon as the file is open: what was verified is still all that there is.
+        """
         from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 
         if self._private:
             return None
         with self.connection.guard() as raw:
             catalog = Catalog(raw, self.transactions)
-            if not catalog.exists():
+            if not (self._verified if self.path != ":memory:" else catalog.exists()):
                 return None
             found = catalog.unfinished()
             if found and not self.read_only and catalog.schema_version <= SCHEMA_VERSION:
