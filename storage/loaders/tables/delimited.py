@@ -37,6 +37,9 @@ TOGETHER = 64
 _FIRST = 2048
 """Rows that are looked at first, to find the columns that hold texts."""
 
+_LONG = 8192
+"""Rows from which it takes less to compile a test for each column than to ask all values for any type."""
+
 _WHOLE, _POWER = r"(?:0|[1-9]\d*)", r"[eE][+-]?\d+"
 _ZONE = r"(?:Z|[+-]\d\d(?::?\d\d)?)"
 _DAY, _CLOCK = r"\d{4}-\d\d-\d\d", r"\d\d:\d\d:\d\d(?:\.\d{1,6})?"
@@ -50,7 +53,10 @@ _SORTS = {
     "TIMESTAMPTZ": rf"{_DAY}[ T]{_CLOCK}{_ZONE}",
     "TIME": _CLOCK,
 }
-"""The types that values show by how they are written; a number with leading zeros is a text."""
+"""The types that values show by how they are written, each value one at most; a number with leading zeros is a text."""
+
+_LONGEST = 10**18 - 1
+"""The largest whole number that is a BIGINT by how it is written."""
 
 _WIDER = {
     frozenset(("BIGINT", "HUGEINT")): "HUGEINT",
@@ -176,22 +182,42 @@ def types(connection: duckdb.DuckDBPyConnection, table: str, columns: list[Colum
     """Return the types that all values of columns of text show, for those that are none of texts."""
     names = [column.column for column in columns]
     shown = _shown(connection, table, names, f"LIMIT {_FIRST}")
-    [(more,)] = connection.execute(f"SELECT count(*) > {_FIRST} FROM {quoted(table)}").fetchall()
-    if more:
-        names = [name for name in names if shown[name] != "VARCHAR"]
-        shown = _shown(connection, table, names)
+    [(rows,)] = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchall()
+    if rows > _FIRST:
+        shown = {name: type for name, type in shown.items() if type != "VARCHAR"}
+        known = {name: type for name, type in shown.items() if type and rows > _LONG}
+        fitting = _fitting(connection, table, known)
+        shown |= _shown(connection, table, [name for name in shown if name not in fitting])
     return {name: type for name, type in shown.items() if type not in ("", "VARCHAR")}
 
 
 def of_sort(value: str, type: str) -> str:
     """SQL for texts as values of a type that :func:`types` found some of them to show; it fails at others."""
-    if type == "BIGINT":
-        shown = f"TRY_CAST({value} AS BIGINT)::VARCHAR = {value}"
-    else:
-        narrower = [sort for both, wider in _WIDER.items() if wider == type for sort in both]
-        shown = f"{_sort(value)} IN ({', '.join(literal(sort) for sort in {type, *narrower})})"
     cast = f"TRY_CAST({value} AS {type})"
-    return f"(CASE WHEN {value} IS NULL THEN NULL WHEN {shown} THEN {cast} ELSE error('another type') END)"
+    return f"(CASE WHEN {value} IS NULL THEN NULL WHEN {_fits(value, type)} THEN {cast} ELSE error('another type') END)"
+
+
+def _fits(value: str, type: str) -> str:
+    """SQL for whether a text shows a type, or a narrower one: one test, where :func:`_sort` asks for all types."""
+    narrower = [sort for both, wider in _WIDER.items() if wider == type for sort in both]
+    tests = []
+    for sort in dict.fromkeys([type, *narrower]):
+        cast = f"TRY_CAST({value} AS {sort})"
+        if sort == "BIGINT":
+            tests.append(f"{cast}::VARCHAR = {value} AND {cast} BETWEEN -{_LONGEST} AND {_LONGEST}")
+        else:
+            tests.append(f"regexp_full_match({value}, {literal(_SORTS[sort])}) AND {cast} IS NOT NULL")
+    return f"coalesce({' OR '.join(f'({test})' for test in tests)}, false)"
+
+
+def _fitting(connection: duckdb.DuckDBPyConnection, table: str, shown: dict[str, str]) -> set[str]:
+    """Return the columns of a table all of whose values show what is said of them."""
+    found: set[str] = set()
+    for some in together(list(shown)):
+        tests = ", ".join(f"bool_and({quoted(x)} IS NULL OR {_fits(quoted(x), shown[x])})" for x in some)
+        [fits] = connection.execute(f"SELECT {tests} FROM {quoted(table)}").fetchall()
+        found.update(name for name, each in zip(some, fits, strict=True) if each)
+    return found
 
 
 def _shown(connection: duckdb.DuckDBPyConnection, table: str, names: list[str], limit: str = "") -> dict[str, str]:
