@@ -1,7 +1,8 @@
-"""Searches in the place of joins whose tables do not fit: a search takes no more memory for more matches.
+"""Searches in the place of joins whose tables or lists do not fit: a search takes no more memory for more matches.
 
 It is not much slower than a join, but its kernel is written for the plan.  So the join goes on, piece by piece, until a
-thread has compiled that; and it is compiled once runs have taken so much longer for their pieces that this pays.
+thread has compiled that; and it is compiled once runs have taken so much longer for their pieces that this pays.  From
+then on, what runs take decides.
 """
 
 from __future__ import annotations
@@ -14,13 +15,18 @@ from graphdb.common.errors import GraphDBError
 from graphdb.gpu.background import in_background, while_alive
 from graphdb.gpu.code.compiler import Cancelled
 from graphdb.gpu.code.launch import Device, faults
+from graphdb.gpu.data.residency import Residency
 from graphdb.gpu.join.crowding import piece_seconds
+from graphdb.gpu.join.run import Join
 from graphdb.gpu.join.segmentation import STEP
 from graphdb.gpu.search.run import Search
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.strategy.ski_rental import ExpectedCost, StrategyTimings
 
 LONGER = 0.25
 """Of what is expected to be scanned, a search takes so much longer than a join, about."""
+LINKED = 0.6
+"""Of the time that a join takes for lists in host memory, what a search does: it has more reads under way at a time."""
 COMPILED, BESIDE = 1.0, 0.02
 """Seconds of a thread that compiles a search; and what each of them is worth, of those that queries would take less."""
 
@@ -28,20 +34,43 @@ _log = logging.getLogger("graphdb")
 
 
 class SearchesBeside:
-    """Which plans are searched because a join's tables would not fit the device."""
+    """Which plans are searched because a join's tables, or its lists, would not fit the device."""
 
-    def __init__(self, device: Device, search: Search) -> None:
-        self._device, self._search = device, search
+    def __init__(self, device: Device, join: Join, search: Search, residency: Residency) -> None:
+        self._device, self._join, self._search, self._residency = device, join, search, residency
         self._compiling: dict[PhysicalPlan, Future[None]] = {}
 
     def saved(self, plan: PhysicalPlan, counting: bool) -> float:
         """Seconds that a search is expected to take less than a join; 0 where it takes longer."""
+        joined, searched = self._seconds(plan, counting)
+        return max(joined - searched, 0.0)
+
+    def _seconds(self, plan: PhysicalPlan, counting: bool) -> tuple[float, float]:
+        """Seconds that a join is expected to take for pieces, and for lists that do not fit; and a search instead."""
         rates, budget = self._device.rates, self._device.memory.budget
-        key = ("saved by search", counting, self._device.number, budget)
+        key = ("seconds beside", counting, self._device.number, budget)
         if key not in plan.cache:
-            least = STEP * rates.answer * (len(plan.steps) + 1) + LONGER * plan.cost / rates.intersected
-            plan.cache[key] = max(piece_seconds(plan, counting, budget, rates) - least, 0.0)
-        found: float = plan.cache[key]
+            lists, segments = self._residency.place_for(plan, counting), self._join.segments(plan, counting)
+            away = self._residency.away_seconds(lists, plan, rates)
+            joined = piece_seconds(plan, counting, budget, rates) + (away if segments is None else segments.seconds)
+            searched = STEP * rates.answer + LONGER * plan.cost / rates.intersected + LINKED * away
+            plan.cache[key] = joined, searched
+        found: tuple[float, float] = plan.cache[key]
+        return found
+
+    def chosen(self, plan: PhysicalPlan, counting: bool, *, runs: bool) -> str:
+        """Of a join and a search that is compiled, the one that took less, or is expected to."""
+        joined, searched = map(ExpectedCost, self._seconds(plan, counting))
+        return self._timings(plan, counting).choose({"join": joined, "search": searched}, runs=runs)
+
+    def note(self, plan: PhysicalPlan, counting: bool, strategy: str, seconds: float) -> None:
+        """Learn what a run of all matches took, unless it shared the host with a compiler."""
+        if not self.busy and self.saved(plan, counting):
+            self._timings(plan, counting).note(strategy, seconds)
+
+    def _timings(self, plan: PhysicalPlan, counting: bool) -> StrategyTimings:
+        key = ("timings beside", counting, self._device.number, self._device.memory.budget)
+        found: StrategyTimings = plan.cache.setdefault(key, StrategyTimings())
         return found
 
     def ready(self, plan: PhysicalPlan, counting: bool) -> bool:
@@ -74,7 +103,7 @@ class SearchesBeside:
                 with faults(), in_background():
                     self._search.compile(plan, while_alive, counting=counting)
             except (GraphDBError, Cancelled) as error:
-                plan.cache["search refused"] = str(error)
+                self._search.refuse(plan, str(error))
                 _log.info("a plan is joined piece by piece: %s", error)
             finally:
                 self._compiling.pop(plan, None)

@@ -9,8 +9,9 @@ import numpy as np
 from graphdb.gpu.code.launch import Device
 from graphdb.gpu.counting.counter import Counter
 from graphdb.gpu.data.graph import DeviceGraph
+from graphdb.gpu.data.residency import coded_rows
 from graphdb.gpu.join.segmentation import STEP
-from graphdb.gpu.strategies import Strategies, lists_read
+from graphdb.gpu.strategies import Strategies
 from graphdb.plan.checks import Above, Unequal
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.plan.strategy.ski_rental import Bias, ExpectedCost, StrategyTimings
@@ -89,13 +90,14 @@ class Costs:
         segments = self._strategies.join.segments(plan, counting)
         if segments is not None:
             return segments.seconds
-        lists, residency = lists_read(plan, counting), self._graph.residency
-        residency.place(lists)
+        residency = self._graph.residency
+        lists = residency.place_for(plan, counting)
         return residency.away_seconds(lists, plan, self._device.rates)
 
     def missing_bytes(self, plan: PhysicalPlan) -> int:
         """Bytes that a run would have to copy to the device first."""
-        return sum(map(self._graph.missing_bytes, plan.partitions))
+        coded = coded_rows(plan)
+        return sum(self._graph.missing_bytes(each, row in coded) for row, each in enumerate(plan.partitions))
 
     def counted(self, plan: PhysicalPlan, counting: bool) -> ExpectedCost | None:
         """What counting without enumeration is expected to take; None where that is not possible."""

@@ -23,11 +23,12 @@ from graphdb.gpu.code.launch import Device, faults
 from graphdb.gpu.costs import Costs, timings_of
 from graphdb.gpu.counting.counter import Counter
 from graphdb.gpu.data.graph import DeviceGraph
+from graphdb.gpu.data.residency import lists_read
 from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.refine import DeviceRefiner
 from graphdb.gpu.mining import compression, domains, extension
 from graphdb.gpu.overtaking import Overtaken
-from graphdb.gpu.strategies import Hint, Strategies, ceil_of, lists_read
+from graphdb.gpu.strategies import Hint, Strategies, ceil_of
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Refused, Traffic
@@ -126,7 +127,7 @@ class GpuExecutor:
         strategy = self.strategies.of_all(plan, counting) if plan.limit is None else self.strategies.of(plan)
         by = self._counter.describe(plan, counting) if way == "count" else strategy.name
         text = f"{self.name} by {by}{self._within}"
-        if way != "count" and (where := self.strategies.where(plan)):
+        if way != "count" and (where := self.strategies.where(plan, strategy.name)):
             text = f"{text}, {where}"
         why_not = self.off_hint(plan, plan.count_only)
         if why_not:
@@ -460,8 +461,7 @@ class GpuExecutor:
         """
         used: list[object] = [plan, plan.counting]
         if counting and plan.clique is not None:
-            lists = lists_read(plan, counting)
-            self.graph.residency.place(lists)
+            lists = self.graph.residency.place_for(plan, counting)
             used += [plan.clique.graph, *(each.elements for each in lists)]
         with self.device.memory.using(used):
             yield

@@ -26,28 +26,6 @@ ALIGNED = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Pinned:
-    """The copy of an array in pinned memory of the host, which copies to the device at the speed of the link."""
-
-    values: NDArray[Any]
-    nbytes: int = 0
-    """Bytes on the device."""
-
-
-def pinned(device: Device, values: NDArray[Any], dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
-    """Return the pinned copy of an array, converted if ``dtype`` says so, made when it is first asked for."""
-    what, as_type = f"pinned {dtype or values.dtype}", dtype or values.dtype
-    return device.memory.cached_or_built(what, values, lambda: Pinned(pinned_copy(device, values, as_type))).values
-
-
-def pinned_copy(device: Device, values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A copy in pinned memory."""
-    made = device.pinned(values.shape, dtype)
-    made[:] = values
-    return made
-
-
-@dataclass(frozen=True, slots=True)
 class Part:
     """One of the arrays of a window: pinned, [entries].
 
@@ -85,6 +63,7 @@ class Window:
         self._places = np.cumsum(sizes, axis=0) - sizes
         longest = max(int(sizes.sum(axis=0).max(initial=0)), ALIGNED)
         self._buffers = [device.memory.empty(longest, np.uint8) for _ in range(buffers)]
+        self._sources = [(int(part.values.ctypes.data), part.values.itemsize) for part in parts]
         self._inside: list[int | None] = [None] * buffers
         self._copied: list[Any] = [None] * buffers
         self._read: list[Any] = [None] * buffers
@@ -104,13 +83,12 @@ class Window:
         at = (self._turn + 1) % len(self._buffers)
         if self._read[at] is not None:
             stream.wait_event(self._read[at])
-        for part, places in zip(self._parts, self._places, strict=True):
-            begin, end, place = int(part.begins[number]), int(part.ends[number]), int(places[number])
+        target, copied = address(self._buffers[at]), self._device.memory.copied
+        for part, places, (source, width) in zip(self._parts, self._places, self._sources, strict=True):
+            begin, end = int(part.begins[number]), int(part.ends[number])
             if end > begin:
-                size = (end - begin) * part.values.itemsize
-                target = self._buffers[at][place : place + size].view(part.values.dtype)
-                target.set(part.values[begin:end], stream=stream)
-                self.moved += size
+                copied(target + int(places[number]), source + begin * width, (end - begin) * width, stream)
+                self.moved += (end - begin) * width
         self._inside[at], self._copied[at] = number, self._device.event_on(stream)
 
     def bases(self, number: int) -> list[int]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from typing import Literal, Protocol
 
 import numpy as np
@@ -17,7 +18,7 @@ from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.beside import SearchesBeside
 from graphdb.gpu.code.launch import Device, faults
 from graphdb.gpu.data.graph import DeviceGraph
-from graphdb.gpu.data.residency import Lists, lists_of_plan
+from graphdb.gpu.data.residency import lists_read
 from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.overtaking import UntilReady
@@ -90,11 +91,11 @@ class Strategies:
             if not self.beside.saved(plan, counting) or self.no_search(plan):
                 return found
             if self.beside.ready(plan, counting):
-                return self._strategy("search")
+                return self._strategy(self.beside.chosen(plan, counting, runs=runs))
             if runs:
                 self.beside.missed(plan, counting)
         except Refused as error:
-            plan.cache["search refused"] = error.message
+            self.search.refuse(plan, error.message)
         return found
 
     @property
@@ -106,27 +107,24 @@ class Strategies:
     def beside(self) -> SearchesBeside:
         """The searches that are compiled beside joins."""
         if self._beside is None:
-            search = self._strategy("search")
-            assert isinstance(search, Search)
-            self._beside = SearchesBeside(self._device, search)
+            self._beside = SearchesBeside(self._device, self.join, self.search, self._graph.residency)
         return self._beside
 
     def no_search(self, plan: PhysicalPlan) -> str:
         """Why the search does not run a plan; empty where it does."""
         if plan.row_steps < len(plan.steps):
             return "a row stands for several matches"
-        refused: str | None = plan.cache.get("search refused")
-        if refused is not None:
+        if refused := self.search.refused(plan):
             return refused
-        if self.join.segments(plan, plan.count_only) is not None:
+        if not self._graph.residency.possible(lists_read(plan, plan.count_only)):
             return "lists that do not fit the device are read by segments"
         if self._device.limits.launch_seconds < math.inf:
             return "a display waits for the device, and a search is one launch"
-        return "" if self._strategy("search").supports(plan) else "a list is too long"
+        return "" if self.search.supports(plan) else "a list is too long"
 
-    def where(self, plan: PhysicalPlan) -> str:
+    def where(self, plan: PhysicalPlan, strategy: str = "join") -> str:
         """Where the lists stand that matches read, as a phrase for EXPLAIN; empty where all are on the device."""
-        segments = self.join.segments(plan, plan.count_only)
+        segments = self.join.segments(plan, plan.count_only) if strategy == "join" else None
         return segments.describe() if segments else self._graph.residency.describe(lists_read(plan, plan.count_only))
 
     @property
@@ -134,6 +132,13 @@ class Strategies:
         """The join, which alone tells how many matches a row stands for."""
         found = self._strategy("join")
         assert isinstance(found, Join)
+        return found
+
+    @property
+    def search(self) -> Search:
+        """The search, which remembers the plans that it did not run."""
+        found = self._strategy("search")
+        assert isinstance(found, Search)
         return found
 
     def _strategy(self, name: str) -> Strategy:
@@ -144,8 +149,7 @@ class Strategies:
     def run(self, plan: PhysicalPlan, control: Control) -> Iterator[Block]:
         """The rows of all matches that start from the control's share of the roots, block by block."""
         left = limit = control.limit_of(plan)
-        with self._using(plan, False):
-            found = self._blocks(plan, control, ceil_of(limit, len(plan.columns)))
+        with closing(self._blocks(plan, control, ceil_of(limit, len(plan.columns)))) as found:
             while left != 0:
                 with faults(self._where):
                     block = next(found, None)
@@ -166,36 +170,54 @@ class Strategies:
                 if left is not None:
                     left -= count
 
-    def _blocks(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[HostRows]:
+    def _blocks(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Generator[HostRows]:
         """The blocks of a run; where the last steps make no rows of their own, with the matches of each row."""
         counted = plan.row_steps < len(plan.steps)
         if not counted and limit is None and self.hint != "search" and reduces(plan, self._device.rates):
-            yield from self.join.grouped(plan, control)
+            with self._using(plan, False):
+                yield from self.join.grouped(plan, control)
             return
         whole = limit is None and control.share is None
         strategy = self.of_all(plan, False, runs=True) if whole else self.of(plan)
         blocks = strategy.run(plan, control, limit)
+        if whole and self._beside is not None:
+            blocks = self._noted(plan, strategy.name, blocks)
         if strategy.name != "search":
-            yield from blocks
+            with self._using(plan, False):
+                yield from blocks
             return
         queue = RowQueue(blocks, control.buffer_bytes)
         self._reading.append(queue)
         begun, waiting = False, iter(queue)
         try:
-            while True:
-                with faults(self._where):
-                    block = next(waiting, None)
-                if block is None:
-                    return
-                begun = True
-                yield block
+            with self._using(plan, False, searched=True):
+                while True:
+                    with faults(self._where):
+                        block = next(waiting, None)
+                    if block is None:
+                        return
+                    begun = True
+                    yield block
         except (Refused, MemoryLimitError) as error:
             if begun or (self.hint == "search" and not isinstance(error, Refused)):
                 raise
-            plan.cache["search refused"] = error.message
+            self.search.refuse(plan, error.message)
         finally:
             self._reading.remove(queue)
-        yield from self.join.run(plan, control, limit)
+        with self._using(plan, False):
+            yield from self.join.run(plan, control, limit)
+
+    def _noted(self, plan: PhysicalPlan, strategy: str, blocks: Iterator[HostRows]) -> Iterator[HostRows]:
+        """All blocks of a run; how long they took is learned, without what their reader does."""
+        taken = 0.0
+        while True:
+            asked = time.monotonic()
+            block = next(blocks, None)
+            taken += time.monotonic() - asked
+            if block is None:
+                break
+            yield block
+        self.beside.note(plan, False, strategy, taken)
 
     def count(
         self, plan: PhysicalPlan, control: Control, limit: int | None, ready: Callable[[], bool] | None = None
@@ -213,12 +235,16 @@ class Strategies:
         whole = limit is None and control.share is None
         strategy = self.of_all(plan, True, runs=True) if whole else self.of(plan)
         try:
-            with self._using(plan, True), faults(self._where):
-                return strategy.count(plan, control, limit)
+            started = time.monotonic()
+            with self._using(plan, True, searched=strategy.name == "search"), faults(self._where):
+                found = strategy.count(plan, control, limit)
+            if whole and self._beside is not None:
+                self.beside.note(plan, True, strategy.name, time.monotonic() - started)
+            return found
         except (Refused, MemoryLimitError) as error:
             if strategy.name != "search" or (self.hint == "search" and not isinstance(error, Refused)):
                 raise
-            plan.cache["search refused"] = error.message
+            self.search.refuse(plan, error.message)
         with self._using(plan, True), faults(self._where):
             return self.join.count(plan, control, limit)
 
@@ -231,25 +257,24 @@ class Strategies:
                 queue.empty(control)
 
     @contextmanager
-    def _using(self, plan: PhysicalPlan, counting: bool) -> Iterator[None]:
-        """Have what a plan reads stay on the device meanwhile; where not all of it fits, choose what is copied."""
-        lists = lists_read(plan, counting)
-        if self.join.segments(plan, counting) is None:
-            self._graph.residency.place(lists)
-        cliques = counting and plan.clique is not None
-        originals = [plan.clique.graph] if cliques and plan.clique is not None else plan.partitions
-        spans = (each.spans for each in plan.partitions)
-        with self._device.memory.using([plan, *originals, *spans, *(each.elements for each in lists)]):
+    def _using(self, plan: PhysicalPlan, counting: bool, *, searched: bool = False) -> Iterator[None]:
+        """Have what a join of a plan (or a search) reads stay on the device meanwhile; where not all of it fits, choose
+        what is copied.
+
+        A join by segments reads none of the copies that others do, and needs their room.
+        """
+        residency = self._graph.residency
+        lists = residency.place_for(plan, counting)
+        used: list[object] = [plan.program if searched else plan]
+        if not searched and self.join.segments(plan, counting) is not None:
+            used += [array for each in lists for array in (each.elements, *each.beside)]
+        else:
+            cliques = counting and plan.clique is not None
+            used += [plan.clique.graph] if cliques and plan.clique is not None else plan.partitions
+            used += [each.spans for each in plan.partitions]
+            used += [each.elements for each in lists if residency.divided(each.partition) is None]
+        with self._device.memory.using(used):
             yield
-
-
-def lists_read(plan: PhysicalPlan, counting: bool) -> list[Lists]:
-    """What matches of a plan read; its program tells, unless it counts cliques."""
-    key = ("lists", counting and plan.clique is not None)
-    found: list[Lists] | None = plan.cache.get(key)
-    if found is None:
-        found = plan.cache[key] = lists_of_plan(plan, counting)
-    return found
 
 
 def ceil_of(limit: int | None, share: int) -> int | None:

@@ -42,10 +42,12 @@ IDS: dict[type[np.signedinteger[Any]], str] = {np.int32: "int", np.int64: "long 
 VARIANTS: dict[str, tuple[dict[str, str], ...]] = {}
 """All modules and the macros they are compiled with: what a wheel carries, and of those that are written per plan
 (:func:`written_per_plan`), examples for tests."""
-VARIANTS["answer"] = VARIANTS["scatter"] = ({},)
+VARIANTS["answer"] = VARIANTS["scatter"] = VARIANTS["sums"] = ({},)
 SAMPLES: dict[str, tuple[dict[str, str], ...]] = {}
 """Examples of macros that a wheel's code does not serve, for tests."""
 
+SUMMED, TILES = 8, 1 << 12
+"""Values of a thread that sums up: ``ITEMS`` of ``sums.cu``; and tiles that blocks sum up by themselves, at most."""
 MODULES = 128
 """Modules that a device has loaded; beyond, the least recently used go."""
 _FUNCTION_ATTRIBUTES, _DYNAMIC_SHARED = range(8), 8
@@ -311,12 +313,23 @@ class Device:
         except Exception as error:  # the first query meets it too, and says so
             _log.info("device code is loaded when it is needed: %s", error)
 
-    def offsets(self, lengths: Any) -> Any:
+    def offsets(self, lengths: Any, threads: int = BLOCK) -> Any:
         """Where runs of the given lengths begin: int64 [n + 1], from int64 [n]."""
         starts = self.memory.empty(len(lengths) + 1, np.int64)
-        starts[:1].fill(0)
-        self._cupy.cumsum(lengths, out=starts[1:])
+        self.sum_up(lengths, starts, threads)
         return starts
+
+    def sum_up(self, lengths: Any, starts: Any, threads: int = BLOCK) -> None:
+        """The same into an array; the lengths may be ``starts[1:]``."""
+        module, count = self.module("sums", {}), len(lengths)
+        tiles = -(-count // (SUMMED * threads))
+        sums, summed = starts, 0
+        if tiles > 1:
+            sums = self.memory.empty(tiles, np.int64)
+            module.launch("tile_sums", tiles, lengths, count, sums, threads=threads)
+            if tiles > TILES:
+                sums, summed = self.offsets(sums, threads), 1
+        module.launch("sum_tiles", max(tiles, 1), lengths, count, sums, summed, starts, threads=threads)
 
     def scatter(self, table: Any, rows: Any, values: Any) -> None:
         """Write rows of a table, int64 [..., 2], by their numbers, int64 [n]; the values are int64 [n, 2]."""

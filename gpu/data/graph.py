@@ -17,27 +17,27 @@ from numpy.typing import DTypeLike, NDArray
 
 from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import MemoryLimitError
+from graphdb.gpu.data.divided import SHORT, DividedLists, divide
 from graphdb.gpu.data.in_place import SPANS, Scatter, SpansCopy, missing_bytes
 from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.pages import PagedArray
-from graphdb.gpu.data.residency import Residency
+from graphdb.gpu.data.residency import Residency, lists_of
 from graphdb.storage.graph.derived.orientation import Oriented
 from graphdb.storage.graph.in_place.spans import Spans
 from graphdb.storage.graph.pcsr import LAYERS, Layer, Partition
 
 Ints = NDArray[np.int64]
 Row = tuple[int, int, int, int, int, int]
-DeviceLayer = Layer | Literal["short"]
+DeviceLayer = Layer | Literal["short", "divided"]
 DEVICE_LAYERS: dict[DeviceLayer, int] = {
     "direct": LAYERS["direct"],
     "hashed": LAYERS["hashed"],
     "spans": LAYERS["spans"],
     "short": 3,
+    "divided": 4,
 }
-"""What stands for an offset layer in a row: those of the host, and the direct one with offsets of 32 bits, where a join
-reads lists by segments."""
-SHORT = 1 << 32
-"""Entries from which such offsets are too short."""
+"""What stands for an offset layer in a row: those of the host, the direct one with offsets of 32 bits, where a join
+reads lists by segments, and that of lists which do not all stand on the device (:mod:`graphdb.gpu.data.divided`)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +51,8 @@ class DevicePartition:
     code_offsets: Any | None
     codes: Any | None
     max_degree: int
+    alive: tuple[Any, ...] = ()
+    """What has to live as long, beside its arrays."""
 
     @property
     def row(self) -> Row:
@@ -81,6 +83,10 @@ def segment_layer(partition: Partition) -> DeviceLayer:
     return "short" if partition.layer == "direct" and segment_offsets(partition) == np.uint32 else partition.layer
 
 
+CODED = "partition with codes"
+"""What a copy of a partition with the codes of its edges is cached as."""
+
+
 class DeviceGraph:
     """What plans read, as copies on one device."""
 
@@ -94,23 +100,38 @@ class DeviceGraph:
         """A unique number of a partition, for keys of the cache; it does not keep the partition alive."""
         return self._serials.setdefault(partition, next(self._next))
 
-    def partition(self, partition: Partition) -> DevicePartition:
-        """The copy of a partition; where changes are written in place, there is one copy, which follows them."""
+    def partition(self, partition: Partition, coded: bool = False) -> DevicePartition:
+        """The copy of a partition, with the codes of its edges where these are asked for; where changes are written in
+        place, there is one copy, which follows them.
+        """
         if partition.spans is not None and not self._is_paged(partition):
             return self._following(partition, partition.spans)
+        placed = None if coded else self.residency.divided(partition)
+        if placed is not None and placed.blocks is not None:
+            blocks, resident = placed.blocks, placed.resident
+            copy: DividedLists = self.memory.cached_or_built(
+                "divided", partition, lambda: divide(self.memory, partition, blocks, resident)
+            )
+            return DevicePartition(
+                "divided", copy.groups, copy.header, copy.here, None, None, partition.max_degree, (copy,)
+            )
+        code_offsets, codes = (partition.code_offsets, partition.codes) if coded else (None, None)
 
-        def copy() -> DevicePartition:
+        def copied() -> DevicePartition:
             return DevicePartition(
                 partition.layer,
                 partition.groups,
                 self.memory.upload(partition.offsets),
                 self.array(partition.neighbours),
-                None if partition.code_offsets is None else self.array(partition.code_offsets),
-                None if partition.codes is None else self.array(partition.codes),
+                None if code_offsets is None else self.array(code_offsets),
+                None if codes is None else self.array(codes),
                 partition.max_degree,
             )
 
-        return self.memory.cached_or_built("partition", partition, copy)
+        if codes is None and (with_codes := self.memory.cached(CODED, partition)) is not None:
+            found: DevicePartition = with_codes
+            return found
+        return self.memory.cached_or_built("partition" if codes is None else CODED, partition, copied)
 
     def _is_paged(self, partition: Partition) -> bool:
         arrays = (partition.neighbours, partition.code_offsets, partition.codes)
@@ -170,13 +191,16 @@ class DeviceGraph:
 
         return self.memory.cached_or_built(f"bits {size}", candidates, build)
 
-    def missing_bytes(self, partition: Partition) -> int:
-        """Bytes that a run would have to copy to the device before it reads this partition."""
+    def missing_bytes(self, partition: Partition, coded: bool = False) -> int:
+        """Bytes that a run would have to copy to the device before it reads this partition, with or without codes."""
         if partition.spans is not None and not self._is_paged(partition):
             copy: SpansCopy | None = self.memory.cached(SPANS, partition.spans)
             return missing_bytes(copy, partition.spans)
-        keys = partition.keys  # found out now, if they were not known: they count among its bytes, and are not copied
-        return 0 if self.memory.is_cached("partition", partition) else partition.nbytes - keys.nbytes
+        if any(
+            self.memory.is_cached(what, partition) for what in (CODED, *(() if coded else ("partition", "divided")))
+        ):
+            return 0
+        return sum(each.nbytes for each in lists_of(partition, coded))
 
 
 def address(array: Any) -> int:

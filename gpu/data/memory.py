@@ -29,6 +29,10 @@ _SHARE = 0.9
 """Of the memory that is free when the device is opened, so much is ours by default: others may need some too."""
 
 
+_TO_DEVICE = 1
+"""``cudaMemcpyHostToDevice``."""
+
+
 class Sized(Protocol):
     """Something that knows its bytes."""
 
@@ -173,6 +177,13 @@ class DeviceMemory:
         if values.size:
             copy.set(values, stream=self._cupy.cuda.get_current_stream())
 
+    def copied(self, target: int, source: int, size: int, stream: Any) -> None:
+        """Start to copy so many bytes of pinned memory to an address on the device: without arrays of either, which
+        take longer than to start it.
+        """
+        self.uploaded += size
+        self._cupy.cuda.runtime.memcpyAsync(target, source, size, _TO_DEVICE, stream.ptr)
+
     def pinned(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """An array in host memory that the device reads and writes directly; it goes back when nobody holds it."""
         count, width = int(np.prod(shape)), np.dtype(dtype).itemsize
@@ -274,6 +285,10 @@ class DeviceMemory:
         with self.current():
             free = int(self._cupy.cuda.runtime.memGetInfo()[0]) + int(self.pool.free_bytes())
             return max(min(self.budget - self._paged - int(self.pool.used_bytes()), free), 0)
+
+    def unused_bytes(self) -> int:
+        """What is left of the budget: as much as can be allocated, if nobody else uses the device."""
+        return max(self.budget - self.used_bytes, 0)
 
     def reserve(self, wanted: int) -> int:
         """Evict cached copies until ``wanted`` bytes can be allocated, or none is left that no run uses; return the

@@ -242,10 +242,10 @@ def heat(begins: Ints, lengths: Ints, times: Ints, entries: int, width: int, pag
     return np.diff(np.interp(bounds, np.concatenate([begins, [entries]]), read))
 
 
-def hottest(heats: Sequence[Floats], quota: int) -> list[NDArray[np.bool_]]:
-    """Return which pages of some arrays stand on the device: the ``quota`` hottest of all."""
-    every = np.concatenate([*heats, np.empty(0)])
+def hottest(heats: Sequence[Floats], sizes: Sequence[Ints], quota: int) -> list[NDArray[np.bool_]]:
+    """Return which parts of some arrays stand on the device, within so many bytes: those read most for their bytes."""
+    every, taken = np.concatenate([*heats, np.empty(0)]), np.concatenate([*sizes, np.empty(0, np.int64)])
+    order = np.argsort(-every / np.maximum(taken, 1), kind="stable")
     chosen = np.zeros(len(every), bool)
-    if quota > 0:
-        chosen[np.argsort(-every, kind="stable")[:quota]] = True
+    chosen[order[: np.searchsorted(np.cumsum(taken[order]), quota, side="right")]] = True
     return np.split(chosen, np.cumsum([len(each) for each in heats])[:-1]) if heats else []

@@ -1,9 +1,9 @@
 """Which part of the data graph stands on the device, where not all of it fits its budget.
 
-As long as what a plan reads fits, all of it is copied.  Else the lists of neighbours are copied by pages
-(:mod:`graphdb.gpu.data.pages`): those that are expected to be read most stand on the device, the others stay in host
-memory, and kernels read them there.  Offsets, by which lists are found, are small and read all the time: they are
-copied.
+As long as what a plan reads fits, all of it is copied.  Else the lists of neighbours are divided
+(:mod:`graphdb.gpu.data.divided`), or copied by pages (:mod:`graphdb.gpu.data.pages`) where they are not found by
+offsets: what is expected to be read most stands on the device, the rest stays in host memory, and kernels read it
+there.  Beside pages, the arrays by which lists are found are copied: they are small and read all the time.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import DeviceError, MemoryLimitError
 from graphdb.gpu.card import Rates
+from graphdb.gpu.data.divided import VertexBlocks, can_be_divided, reads_when_found
 from graphdb.gpu.data.in_place import SPANS
 from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.pages import Driver, Floats, PagedArray, heat, hottest, pages_of
-from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.physical import CHECK_COLUMNS, EDGES, Op, PhysicalPlan, StepColumn, VertexStep
 from graphdb.storage.graph.derived.orientation import Oriented
 from graphdb.storage.graph.in_place.spans import Spans
 from graphdb.storage.graph.pcsr import Partition
@@ -30,14 +31,14 @@ Ints = NDArray[np.int64]
 
 WHOLE = 0.75
 """Of the budget, so much is for a graph that is copied wholly, …"""
-PAGED = 0.5
-"""… and so much for the pages of one that is not; the rest is for what runs make."""
-LOOKED_UP = 2.5
-"""Elements that come over the link, by their bytes, for each that is scanned: with those that it is compared with where
-caches do not hold them, as measured (triangles of R-MAT graphs)."""
+PAGED = 0.6
+"""… and so much for the part of one that is not; the rest is for what runs make."""
+FOUND, BESIDE = 256.0, 8.0
+"""Bytes that come over the link for a list that is found, at most; and times its own bytes: short lists stand beside
+others that are found at about the same time.  As measured: triangles of R-MAT graphs, joins of RDF."""
 
 
-Runs = tuple[Ints, Ints, Ints]
+Runs = tuple[Ints, Ints, NDArray[Any]]
 """Where lists begin, in order, how long they are, and how often each is expected to be read."""
 
 
@@ -55,17 +56,30 @@ class Lists:
         Tells where the lists are; None for elements that are hardly ever read.
     spans
         What changes the lists in place: copies are of it.
+    partition
+        Whose lists they are, where they can be divided by its vertices.
     """
 
     elements: NDArray[Any]
     beside: tuple[NDArray[Any], ...]
     runs: Callable[[], Runs] | None
     spans: Spans | None = None
+    partition: Partition | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return self.elements.nbytes + sum(array.nbytes for array in self.beside)
+
+    @property
+    def original(self) -> object:
+        """What a copy is of."""
+        return self.elements if self.partition is None else self.partition
+
+    @property
+    def beside_bytes(self) -> int:
+        """Bytes that have to be copied, however few of the elements are."""
+        return 0 if self.partition is not None else sum(array.nbytes for array in self.beside)
 
     def heat(self, page: int) -> Floats:
         """Return how many elements of each page are expected to be read."""
@@ -74,20 +88,41 @@ class Lists:
         return heat(*self.runs(), len(self.elements), self.elements.itemsize, page)
 
 
-def lists_of(partition: Partition) -> list[Lists]:
-    """Return what a plan may read of a partition: the codes of edges only where it asks which edges there are."""
+def lists_of(partition: Partition, coded: bool, spaced: bool = False) -> list[Lists]:
+    """Return what a plan may read of a partition: the codes of edges only where it asks which edges there are.
+
+    Those of a candidate space (``spaced``) have offsets of candidates alone, and are not divided.
+    """
 
     def runs() -> Runs:
         begins, lengths = partition.ranges()
         order = np.argsort(begins)
-        return begins[order], lengths[order], lengths[order]
+        begins, lengths = begins[order], lengths[order]
+        return begins, lengths, reads_when_found(lengths)
 
-    codes = [array for array in (partition.code_offsets, partition.codes) if array is not None]
-    spans = partition.spans
+    codes = [array for array in (partition.code_offsets, partition.codes) if coded and array is not None]
+    spans, divided = partition.spans, None if codes or spaced or not can_be_divided(partition) else partition
     return [
-        Lists(partition.neighbours, (partition.offsets,), runs, spans),
+        Lists(partition.neighbours, (partition.offsets,), runs, spans, divided),
         *(Lists(each, (), None, spans) for each in codes),
     ]
+
+
+def reads_candidate_space(plan: PhysicalPlan) -> bool:
+    """Whether some lists are those of a candidate space, which tell of candidates alone."""
+    lists = (near for step in plan.steps if isinstance(step, VertexStep) for near in step.neighbours)
+    return any(near.relation.pair is not None for near in lists)
+
+
+def coded_rows(plan: PhysicalPlan) -> frozenset[int]:
+    """The partitions, as rows of a plan's table, of which it asks which edges there are."""
+    found: frozenset[int] | None = plan.cache.get("coded rows")
+    if found is None:
+        steps, checks = plan.program.steps, plan.program.checks.reshape(-1, CHECK_COLUMNS)
+        bound = steps[steps[:, StepColumn.KIND] == EDGES, StepColumn.PARTITION]
+        counted = checks[checks[:, 0] == Op.EDGE_COUNT, 1]
+        found = plan.cache["coded rows"] = frozenset([*bound.tolist(), *counted.tolist()])
+    return found
 
 
 def lists_of_oriented(oriented: Oriented) -> Lists:
@@ -105,18 +140,45 @@ def lists_of_plan(plan: PhysicalPlan, counting: bool) -> list[Lists]:
     """Return what a run of a plan (or with ``counting``, a count) reads, each array once."""
     if counting and plan.clique is not None:
         return [lists_of_oriented(plan.clique.graph)]
-    found = [lists for each in plan.partitions for lists in lists_of(each)]
-    return list({id(each.elements): each for each in found if each.elements.size}.values())
+    coded, spaced = coded_rows(plan), reads_candidate_space(plan)
+    found = [lists for row, each in enumerate(plan.partitions) for lists in lists_of(each, row in coded, spaced)]
+    return list({id(each.original): each for each in found if each.elements.size}.values())
+
+
+def lists_read(plan: PhysicalPlan, counting: bool) -> list[Lists]:
+    """What matches of a plan read; its program tells, unless it counts cliques."""
+    key = ("lists", counting and plan.clique is not None)
+    found: list[Lists] | None = plan.cache.get(key)
+    if found is None:
+        found = plan.cache[key] = lists_of_plan(plan, counting)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Placement:
-    """Which pages of an array stand on the device, and the share of reads that they are expected to take."""
+class Placement:
+    """Which parts of lists stand on the device, and the share of reads that they are expected to take.
 
-    array: weakref.ref[NDArray[Any]]
+    Attributes
+    ----------
+    original
+        What is placed: an array, by pages, or a partition, by its offset layer and ``blocks``.
+    resident, sizes
+        bool and int64 [parts]: which of them stand on the device, and their bytes.
+    here, everywhere
+        Elements that are expected to be read of these, and of all.
+    """
+
+    original: weakref.ref[Any]
     resident: NDArray[np.bool_]
+    sizes: Ints
     here: float
     everywhere: float
+    blocks: VertexBlocks | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device."""
+        return int(self.sizes[self.resident].sum())
 
 
 class Residency:
@@ -126,7 +188,7 @@ class Residency:
         self._memory = memory
         self._driver: Driver | None = None
         self._tried = False
-        self._placed: dict[int, _Placement] = {}
+        self._placed: dict[int, Placement] = {}
 
     @property
     def driver(self) -> Driver | None:
@@ -145,29 +207,53 @@ class Residency:
         return sum(each.nbytes for each in lists) < WHOLE * self._memory.budget
 
     def possible(self, lists: Sequence[Lists]) -> bool:
-        """Whether they can be read, wholly or by pages."""
-        beside = sum(array.nbytes for each in lists for array in each.beside)
-        return self.fits(lists) or (beside < PAGED * self._memory.budget and self.driver is not None)
+        """Whether they can be read, wholly or in parts."""
+        if self.fits(lists):
+            return True
+        beside = sum(each.beside_bytes for each in lists)
+        return beside < PAGED * self._memory.budget and (
+            all(each.partition is not None for each in lists) or self.driver is not None
+        )
 
-    def place(self, lists: Sequence[Lists]) -> None:
-        """Choose the pages that are copied, where not everything fits; what is copied already stays as it is."""
-        if self.fits(lists) or (driver := self.driver) is None:
+    def place_for(self, plan: PhysicalPlan, counting: bool) -> list[Lists]:
+        """Choose what is copied of the lists that a run (or with ``counting``, a count) reads, and return these."""
+        lists, width = lists_read(plan, counting), np.dtype(plan.dtype).itemsize
+        scans = (step.scan.nbytes for step in plan.steps if isinstance(step, VertexStep) and step.scan is not None)
+        self.place(lists, width * sum(scans) // 8)
+        return lists
+
+    def place(self, lists: Sequence[Lists], aside: int = 0) -> None:
+        """Choose what is copied, where not everything fits, with so many bytes ``aside`` for what is read beside lists;
+        what is copied already stays as it is.
+        """
+        if self.fits(lists) or (self.driver is None and any(each.partition is None for each in lists)):
             return
-        fresh = [each for each in lists if each.elements.size and not self._known(each.elements)]
+        fresh = [each for each in lists if each.elements.size and self._known(each.original) is None]
         fresh = [each for each in fresh if not self._copied(each)]
         if not fresh:
             return
-        placed = [known.resident for each in lists if (known := self._known(each.elements)) is not None]
         taken = sum(each.elements.nbytes for each in lists if self._copied(each))
-        taken += sum(array.nbytes for each in lists for array in each.beside)
-        taken += driver.page * sum(int(np.count_nonzero(resident)) for resident in placed)
-        heats = [each.heat(driver.page) for each in fresh]
-        quota = int(PAGED * self._memory.budget - taken) // driver.page
-        for each, heats_of, resident in zip(fresh, heats, hottest(heats, quota), strict=True):
-            array, key = each.elements, id(each.elements)
-            assert len(resident) == pages_of(array, driver.page)
-            gone = weakref.ref(array, lambda _, key=key: self._placed.pop(key, None))  # type: ignore[misc]
-            self._placed[key] = _Placement(gone, resident, float(heats_of[resident].sum()), float(heats_of.sum()))
+        taken += sum(each.beside_bytes for each in lists)
+        taken += sum(known.nbytes for each in lists if (known := self._known(each.original)) is not None)
+        parts = [self._parts(each) for each in fresh]
+        heats, sizes = [heats for heats, _, _ in parts], [sizes for _, sizes, _ in parts]
+        chosen = hottest(heats, sizes, int(PAGED * (self._memory.budget - aside)) - taken)
+        for each, (heats_of, sizes_of, blocks), resident in zip(fresh, parts, chosen, strict=True):
+            original, key = each.original, id(each.original)
+            gone = weakref.ref(original, lambda _, key=key: self._placed.pop(key, None))  # type: ignore[misc]
+            here, everywhere = float(heats_of[resident].sum()), float(heats_of.sum())
+            self._placed[key] = Placement(gone, resident, sizes_of, here, everywhere, blocks)
+
+    def _parts(self, lists: Lists) -> tuple[Floats, Ints, VertexBlocks | None]:
+        """The parts that lists are placed by: what is read of each, and their bytes."""
+        if lists.partition is not None:
+            blocks = VertexBlocks.of(lists.partition)
+            heats = np.concatenate([[blocks.header_heat(lists.partition)], blocks.heats])
+            sizes = np.diff(blocks.bounds) * lists.elements.itemsize
+            return heats, np.concatenate([[4 * blocks.header_words], sizes]), blocks
+        assert self.driver is not None
+        heats = lists.heat(self.driver.page)
+        return heats, np.full(len(heats), self.driver.page), None
 
     def require(self, lists: Lists) -> str:
         """Choose the pages of lists that are copied; return where they are (:meth:`describe`).
@@ -196,50 +282,63 @@ class Residency:
         """Whether an array was placed, and is copied by pages."""
         return self._known(array) is not None
 
+    def divided(self, partition: Partition | None) -> Placement | None:
+        """Which lists of a partition are copied; None where all are, or they are copied by pages."""
+        return self._known(partition)
+
     def away(self, lists: Sequence[Lists]) -> float:
         """Return the share of what is read of some lists that is expected to come from host memory."""
-        known = [found for each in lists if (found := self._known(each.elements)) is not None]
-        return _away(known)
+        return _away([found for each in lists if (found := self._known(each.original)) is not None])
 
     def away_seconds(self, lists: Sequence[Lists], plan: PhysicalPlan, rates: Rates) -> float:
-        """Return how much longer a run of a plan is expected to take for what comes from host memory."""
-        element = LOOKED_UP * np.dtype(plan.dtype).itemsize
-        return self.away(lists) * plan.cost * element / rates.linked
+        """Return how much longer a run of a plan is expected to take for what comes from host memory.
+
+        Each list that is found there is some lines of 128 bytes; and what is scanned comes once, by its bytes.
+        """
+        width, rows = np.dtype(plan.dtype).itemsize, [1.0, *(step.estimate for step in plan.steps)]
+        found = np.zeros(len(plan.partitions))
+        for before, step in zip(rows, plan.program.steps, strict=False):
+            read = plan.program.lists[step[StepColumn.LISTS] : step[StepColumn.LISTS_END], 0]
+            np.add.at(found, read[read >= 0], before)
+        away = {id(each.elements): self.away([each]) for each in lists}
+        moved = self.away(lists) * plan.cost * width
+        for partition, times in zip(plan.partitions, found.tolist(), strict=True):
+            mean = partition.neighbours.nbytes / max(len(partition.keys), 1)
+            moved += away.get(id(partition.neighbours), 0.0) * times * min(FOUND, BESIDE * mean)
+        return moved / rates.linked
 
     def describe(self, lists: Sequence[Lists]) -> str:
         """Return how much of some lists stands on the device, as a phrase for EXPLAIN; empty where all of it does."""
-        return self._text([found for each in lists if (found := self._known(each.elements)) is not None])
+        return self._text([found for each in lists if (found := self._known(each.original)) is not None])
 
     @property
     def summary(self) -> str:
-        """How much of all lists that are copied by pages stands on the device; empty where there are none."""
-        return self._text([each for each in list(self._placed.values()) if each.array() is not None])
+        """How much of all lists that are copied in parts stands on the device; empty where there are none."""
+        return self._text([each for each in list(self._placed.values()) if each.original() is not None])
 
-    def _text(self, known: Sequence[_Placement]) -> str:
-        if not known or self.driver is None:
+    def _text(self, known: Sequence[Placement]) -> str:
+        size = sum(int(each.sizes.sum()) for each in known)
+        if not size:
             return ""
-        pages = sum(len(each.resident) for each in known)
-        here = sum(int(np.count_nonzero(each.resident)) for each in known)
-        size = pages * self.driver.page
         return (
-            f"{here / pages:.0%} of {size / 2**20:,.0f} MiB of lists on the device,"
+            f"{sum(each.nbytes for each in known) / size:.0%} of {size / 2**20:,.0f} MiB of lists on the device,"
             f" {_away(known):.0%} of the reads from host memory"
         )
 
-    def _known(self, array: NDArray[Any]) -> _Placement | None:
-        found = self._placed.get(id(array))
-        return found if found is not None and found.array() is array else None
+    def _known(self, original: object) -> Placement | None:
+        found = self._placed.get(id(original))
+        return found if found is not None and found.original() is original else None
 
     def _copied(self, lists: Lists) -> bool:
         """Whether the neighbours were copied wholly, by a plan that read less."""
         array = lists.elements
-        if self._known(array) is not None:
+        if self._known(lists.original) is not None:
             return False
         if lists.spans is not None and self._memory.is_cached(SPANS, lists.spans):
             return True
         return self._memory.is_cached(f"array {array.dtype.name}", array)
 
 
-def _away(known: Sequence[_Placement]) -> float:
+def _away(known: Sequence[Placement]) -> float:
     everywhere = sum(each.everywhere for each in known)
     return 1 - sum(each.here for each in known) / everywhere if everywhere else 0.0

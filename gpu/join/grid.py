@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from graphdb.common.classes.records import dataclass
 from graphdb.gpu.code.launch import Device
 from graphdb.gpu.data.graph import segment_offsets
-from graphdb.gpu.segments import Part, pinned_copy, window_sizes
+from graphdb.gpu.data.pinned import pinned_copy
+from graphdb.gpu.segments import Part, window_sizes
 from graphdb.plan.physical import SHARED_LIST, PhysicalPlan, StepColumn
 from graphdb.storage.graph.pcsr import Partition
 
@@ -123,8 +124,8 @@ class Grid:
             tables.append(table.T.ravel())
         lengths = np.repeat(np.diff(self.bounds) + 1, others)
         firsts = (np.cumsum(lengths) - lengths).reshape(vertices, others)
-        found = pinned_copy(device, np.concatenate(tables), segment_offsets(self.partition))
-        return Blocks(found, pinned_copy(device, blocked, blocked.dtype), firsts, starts)
+        found = pinned_copy(device.memory, np.concatenate(tables), segment_offsets(self.partition))
+        return Blocks(found, pinned_copy(device.memory, blocked, blocked.dtype), firsts, starts)
 
 
 def scanned_once(plan: PhysicalPlan) -> dict[tuple[int, int], int]:

@@ -15,9 +15,6 @@ from graphdb.plan.physical import PhysicalPlan
 
 Ints = NDArray[np.int64]
 
-BLOCK_SUM = 1 << 13
-"""Values that one block sums up sooner than the library does."""
-
 
 class Kernels:
     """Launches the kernels of one plan's levels: what they find is on the device."""
@@ -25,6 +22,8 @@ class Kernels:
     def __init__(self, device: Device, module: Module, sizes: Sizes, plan: PhysicalPlan) -> None:
         self._device, self._memory, self._module, self._sizes = device, device.memory, module, sizes
         self._dtype, self._width = plan.dtype, np.dtype(plan.dtype).itemsize
+        self._unread = self._memory.empty(1, np.int64)
+        """In the place of arrays that kernels neither read nor write."""
 
     def rows_at(self, elements: Elements, table: Table, begin: int, end: int, step: int) -> Any:
         """The rows that elements ``begin``, ``begin + step`` … and ``end - 1`` belong to, on the device."""
@@ -40,24 +39,25 @@ class Kernels:
 
     def sums(self, counts: Any) -> Any:
         """The prefix sums of int64 [n]: int64 [n + 1]."""
-        if len(counts) > BLOCK_SUM:
-            return self._device.offsets(counts)
-        sums = self._memory.empty(len(counts) + 1, np.int64)
-        self._module.launch("sum_up", 1, counts, len(counts), sums, threads=self._sizes.block)
-        return sums
+        return self._device.offsets(counts, self._sizes.block)
 
     def elements(
-        self, descriptor: Ints, level: Level, table: Table, *, discounted: bool = False, waits: bool = True
+        self, cells: Any, level: Level, table: Table, *, discounted: bool = False, waits: bool = True
     ) -> Elements:
         """Find the lists of every row, and where their elements stand among those of all rows.
 
-        How many those are is not known to the host where it does not wait.
+        How many those are is not known to the host where it does not wait.  ``cells`` are the level's descriptor, on
+        the device.
         """
         empty, rows, lists = self._memory.empty, table.rows, len(level.lists)
-        cells = self._memory.upload(descriptor)
-        several = rows * lists if lists > 1 else 1
-        begins, lengths = empty(several, np.int64), empty(several, np.uint32)
-        which = empty(rows if lists > 1 else 1, np.uint8)
+        if lists > 1:
+            begins, lengths, which = (
+                empty(rows * lists, np.int64),
+                empty(rows * lists, np.uint32),
+                empty(rows, np.uint8),
+            )
+        else:
+            begins = lengths = which = self._unread
         first, counts = empty(rows, np.int64), empty(rows, np.int64)
         found = (begins, lengths, which, first, counts)
         self.launch("bounds", rows, cells, table.address, table.stride, rows, *found)

@@ -263,12 +263,14 @@ class Run:
         descriptor = self._levels.descriptor(number, self._made.addresses(), self._view)
         if self._counts_at_once(number):
             kernel, which = COUNTED[level.kernel], (table.address, table.stride, table.rows)
-            self._start_count(kernel, -(-table.rows // self._sizes.block), descriptor, *which)
+            cells = self._memory.upload(np.append(descriptor, 0))
+            self._start_count(kernel, -(-table.rows // self._sizes.block), cells, *which)
             return
         if self._counts_pairs(number):
             self._count_pairs(descriptor, level, table)
             return
-        elements = self._kernels.elements(descriptor, level, table, discounted=by_row and bool(level.differs))
+        cells = self._memory.upload(descriptor)
+        elements = self._kernels.elements(cells, level, table, discounted=by_row and bool(level.differs))
         if by_row:
             self._control.rows[number] += elements.total
             if with_counts:
@@ -295,25 +297,28 @@ class Run:
             if number < TELLING and self._control.due:
                 self._control.report(done + share * begin / elements.total)
 
-    def _count_pairs(self, descriptor: Ints, level: Level, table: Table) -> None:
+    def _count_pairs(self, before: Ints, level: Level, table: Table) -> None:
         """Start to count the bindings of the last level from a table of the one two before it."""
-        found, last = self._kernels.elements(descriptor, level, table, waits=False), self._last
-        which = (found.descriptor, len(found.descriptor), table.address, table.stride, table.rows)
-        bounds = (found.begins, found.lengths, found.which, found.first, found.offsets)
+        last = self._last
         descriptor = self._levels.descriptor(last, self._made.addresses(), self._view)
+        cells = self._memory.upload(np.concatenate([before, descriptor, [0]]))
+        found = self._kernels.elements(cells[: len(before)], level, table, waits=False)
+        which = (found.descriptor, len(before), table.address, table.stride, table.rows)
+        bounds = (found.begins, found.lengths, found.which, found.first, found.offsets)
         kernel = "count_pairs" if self._counts_at_once(last) else "count_lists"
-        self._start_count(kernel, 1 << 30, descriptor, *which, *bounds)
+        self._start_count(kernel, 1 << 30, cells[len(before) :], *which, *bounds)
 
-    def _start_count(self, kernel: str, blocks: int, descriptor: Ints, *which: Any) -> None:
-        """Start to count the bindings of some rows, without an array of their lists: they take no other room."""
+    def _start_count(self, kernel: str, blocks: int, cells: Any, *which: Any) -> None:
+        """Start to count the bindings of some rows, without an array of their lists: they take no other room.
+
+        ``cells`` are the descriptor on the device, and behind it a 0, where warps draw their rows from.
+        """
         if self._counted is None:
             self._counted = self._memory.upload(np.zeros(2, np.uint64))
-        block = self._sizes.block
+        block, count = self._sizes.block, len(cells) - 1
         blocks = min(self._module.resident(kernel, block), blocks)
-        cells = self._memory.upload(np.append(descriptor, 0))  # and where warps draw their rows from
-        drawn = np.uint64(address(cells) + 8 * len(descriptor))
-        to = (self._counted, drawn, self._stop.address)
-        self._module.launch(kernel, blocks, cells, len(descriptor), *which, *to, threads=block)
+        to = (self._counted, np.uint64(address(cells) + 8 * count), self._stop.address)
+        self._module.launch(kernel, blocks, cells, count, *which, *to, threads=block)
         self._launched.append(self._device.event())
         if len(self._launched) > BEHIND:
             wait_for(self._launched.popleft(), self._control, self._stop, self._wait)
@@ -456,7 +461,8 @@ class Run:
             if any(source.slot == other.slot for other in shares for source in share.lists):
                 continue  # what it is made of is not there yet, and it has fewer elements
             level = Level(share.slot, share.lists)
-            elements = self._kernels.elements(self._levels.share_descriptor(share, made, self._view), level, table)
+            cells = self._memory.upload(self._levels.share_descriptor(share, made, self._view))
+            elements = self._kernels.elements(cells, level, table)
             span = min(self._span, self._share_span)
             if elements.total > span:
                 cuts |= set(self._kernels.rows_at(elements, table, 0, elements.total, span).get().tolist())
@@ -465,7 +471,7 @@ class Run:
     def _make(self, share: Share, table: Table) -> None:
         level = Level(share.slot, share.lists, columns=(share.slot,))
         descriptor = self._levels.share_descriptor(share, self._made.addresses(), self._view)
-        elements = self._kernels.elements(descriptor, level, table)
+        elements = self._kernels.elements(self._memory.upload(descriptor), level, table)
         offsets = self._memory.empty(table.rows + 1, np.int64)
         if elements.total == 0:
             offsets[:] = 0

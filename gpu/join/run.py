@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device, Module
 from graphdb.gpu.data.graph import DeviceGraph, DevicePartition
+from graphdb.gpu.data.residency import reads_candidate_space
 from graphdb.gpu.join.distinct import Distinct, Grouped
 from graphdb.gpu.join.filter import narrowed
 from graphdb.gpu.join.levels import Levels, clique_levels, plan_levels
@@ -28,7 +29,7 @@ from graphdb.gpu.join.segmented import Segmentation
 from graphdb.gpu.join.tables import Sizes, Table
 from graphdb.gpu.stream import HostRows, Images, stream
 from graphdb.plan.executor import Control
-from graphdb.plan.physical import PhysicalPlan, VertexStep
+from graphdb.plan.physical import PhysicalPlan
 
 Ints = NDArray[np.int64]
 
@@ -166,9 +167,11 @@ class Join:
 
         Those of a candidate space are that already, and tell nothing of other vertices.
         """
-        lists = [near for step in plan.steps if isinstance(step, VertexStep) for near in step.neighbours]
-        spaced = any(near.relation.pair is not None for near in lists)
-        if spaced or not 0 < partition.neighbours.size <= NARROW * plan.cost:
+        if (
+            reads_candidate_space(plan)
+            or partition.layer == "divided"
+            or not 0 < partition.neighbours.size <= NARROW * plan.cost
+        ):
             return None
         return narrowed(self.device, partition, bits, plan.dtype)
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from graphdb.gpu.card import Rates
 from graphdb.gpu.code.launch import Device
 from graphdb.gpu.data.graph import segment_offsets
-from graphdb.gpu.data.residency import Residency, lists_of_plan
+from graphdb.gpu.data.residency import Residency, lists_read
 from graphdb.gpu.join.grid import Grid, scanned_once
 from graphdb.gpu.join.segmented import Segmentation, Segmented
 from graphdb.gpu.segments import window_sizes
@@ -33,6 +33,8 @@ Ints = NDArray[np.int64]
 
 STEP = 10.0
 """Answers that the smallest level of a join takes: some launches, and two that are waited for."""
+COMBINED = 1.6
+"""The tables that take as long as to go on to the next combination of segments: its copies, and where they stand."""
 LISTS = 0.7
 """Of the budget, so much is for lists at most; the rest is for what runs make."""
 ALONE, OTHERS = 0.85, 1 << 18
@@ -76,14 +78,14 @@ def segments_of(plan: PhysicalPlan, counting: bool, device: Device, residency: R
 
 
 def _chosen(plan: PhysicalPlan, counting: bool, device: Device, residency: Residency) -> Segmentation | None:
-    lists, rates = lists_of_plan(plan, counting), device.rates
+    lists, rates = lists_read(plan, counting), device.rates
     if residency.fits(lists) or not (counting or plan.row_steps == len(plan.steps)):
         return None
     found = segmentation(plan, device.memory.budget, rates, counting)
     if found is None or not residency.possible(lists):  # which asks for the driver
         return found
-    residency.place(lists)
-    return found if found.seconds < residency.away_seconds(lists, plan, rates) else None
+    residency.place_for(plan, counting)
+    return found if max(found.seconds, 0.0) < residency.away_seconds(lists, plan, rates) else None
 
 
 def segmentation(plan: PhysicalPlan, budget: int, rates: Rates, counting: bool = False) -> Segmentation | None:
@@ -140,7 +142,11 @@ class _Ways:
         }
         self._slots = slots = [slot for slot in reads if self._divisible[slot]]
         self._alone = counting and _counts_pairs(plan)
-        self._room = max(LISTS * budget - LEAST, ALONE * budget - OTHERS if self._alone else 0.0)
+        first = plan.steps[0]
+        scan = 0 if not isinstance(first, VertexStep) or first.scan is None else len(first.scan)
+        scanned = scan * np.dtype(plan.dtype).itemsize
+        alone = min(ALONE * budget, (1 + ALONE) / 2 * budget - scanned) - OTHERS
+        self._room = max(LISTS * budget - LEAST, alone if self._alone else 0.0)
         self._before = [_bytes_before([partitions[row] for row in self._divisible[slot]]) for slot in slots]
         self._levels = {int(row[StepColumn.SLOT]): level for level, row in enumerate(plan.program.steps)}
         self._rows = np.array([each.estimate for each in plan.steps])
@@ -209,7 +215,9 @@ class _Ways:
             lists = partitions[row]
             moved += (_streamed_bytes(lists) - lists.neighbours.nbytes) * ranges[by] * share
             moved += lists.neighbours.nbytes * share
-        again, launched = self._repeated(ranges, math.prod(ranges) * share, taken)
+        joins = math.prod(ranges) * share
+        again, launched = self._repeated(ranges, joins, taken)
+        launched += COMBINED * (joins - 1)
         matched = self._plan.cost / rates.intersected
         seconds = again / rates.intersected + max(moved / rates.linked - ahead * matched, 0.0)
         return _Way(seconds + (launched - len(self._rows)) * STEP * rates.answer, moved, ranges, ahead)
@@ -226,7 +234,8 @@ class _Ways:
         again, tables, launched = 0.0, joins, joins
         for level in range(len(rows)):
             if level == 0 and self._scanned:
-                left = ONLY_TABLE * (self._budget - taken) if self._alone and len(rows) == 3 else capacity
+                scan = float(rows[0]) * np.dtype(self._plan.dtype).itemsize
+                left = ONLY_TABLE * (self._budget - taken - scan) if self._alone and len(rows) == 3 else capacity
                 launched += joins * max(float(rows[0]) / firsts * FOUND / max(left, 1.0) - 1.0, 0.0)
                 continue
             if level == 0 and stands:

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from graphdb.common.classes.records import dataclass
 from graphdb.gpu.code.launch import Device
 from graphdb.gpu.data.graph import segment_offsets
+from graphdb.gpu.data.pinned import pinned
 from graphdb.gpu.join.grid import Grid
-from graphdb.gpu.segments import Part, SegmentStream, Window, pinned
+from graphdb.gpu.segments import Part, SegmentStream, Window
 from graphdb.plan.physical import PhysicalPlan
 
 Ints = NDArray[np.int64]
@@ -152,8 +153,8 @@ def segment_stream(device: Device, plan: PhysicalPlan, segments: Segmentation) -
             parts, keys = [], list[Any]()
             for row in each.rows:
                 offsets, neighbours = partitions[row].offsets, partitions[row].neighbours
-                parts.append(Part(pinned(device, offsets, segment_offsets(partitions[row])), first, last + 1))
-                parts.append(Part(pinned(device, neighbours), offsets[first], offsets[last]))
+                parts.append(Part(pinned(device.memory, offsets, segment_offsets(partitions[row])), first, last + 1))
+                parts.append(Part(pinned(device.memory, neighbours), offsets[first], offsets[last]))
                 keys += [((row, each.slot), cell) for cell in ("offsets", "neighbours")]
             if parts:
                 windows.append((Window(device, parts, segments.buffers(at)), itemgetter(at), keys))

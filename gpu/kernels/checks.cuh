@@ -53,7 +53,7 @@ __device__ bool passes(const i64 *check, const Graph &graph, const Values &value
       return (__ldg((const u32 *)check[2] + value(check[1])) & (u32)check[3]) == (u32)check[3];
     case EDGE:
     case NO_EDGE:
-      return (neighbour_at(graph.partitions[check[1]], value(check[2]), value(check[3])) >= 0) == (check[0] == EDGE);
+      return joined(graph.partitions[check[1]], value(check[2]), value(check[3])) == (check[0] == EDGE);
     case EDGE_COUNT:
       return joined_by(check, graph, value);
     default:

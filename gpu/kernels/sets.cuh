@@ -13,7 +13,8 @@ typedef unsigned int u32;
 // A row of a plan's table of partitions.
 struct Partition {
   // 0: offsets of all vertices, 1: hashed groups, 2: spans of the first vertices, as many as groups says, 3: offsets of
-  // 32 bits
+  // 32 bits, 4: the same of a range of vertices, which groups tells, and behind them how far the lists of each TOGETHER
+  // vertices are from there
   i64 layer;
   const i64 *offsets;
   i64 groups;
@@ -22,6 +23,8 @@ struct Partition {
   const i64 *codes;
 };
 #include "partition_layout.cuh"
+
+const int TOGETHER = 16;
 
 struct Span {
   i64 begin, end;
@@ -57,6 +60,13 @@ __device__ __forceinline__ Span neighbours_of(const Partition &partition, i64 ve
     const u32 *offsets = (const u32 *)partition.offsets + vertex;
     return {__ldg(offsets), __ldg(offsets + 1)};
   }
+  if (partition.layer == 4) {
+    const u64 at = (u64)(vertex - (partition.groups & 0xffffffffll)), count = (u64)partition.groups >> 32;
+    if (at >= count) return {0, 0};
+    const u32 *offsets = (const u32 *)partition.offsets;
+    const i64 away = __ldg((const i64 *)(offsets + (count + 2) / 2 * 2) + at / TOGETHER);
+    return {(i64)__ldg(offsets + at) + away, (i64)__ldg(offsets + at + 1) + away};
+  }
   if (partition.groups == 0) return {0, 0};
   i64 group = (i64)((((u64)vertex * 0x9E3779B97F4A7C15ull) >> 20) % (u64)partition.groups);
   while (group >= 0) {
@@ -71,7 +81,13 @@ __device__ __forceinline__ Span neighbours_of(const Partition &partition, i64 ve
   return {0, 0};
 }
 
-// The place of other among the neighbours of vertex, or -1.
+// Whether other is among the neighbours of vertex.
+__device__ __forceinline__ bool joined(const Partition &partition, i64 vertex, i64 other) {
+  Span span = neighbours_of(partition, vertex);
+  return holds(partition.neighbours, span.begin, span.end, other);
+}
+
+// The place of other among the neighbours of vertex, or -1; of lists that are not divided, whose places may be negative.
 __device__ __forceinline__ i64 neighbour_at(const Partition &partition, i64 vertex, i64 other) {
   Span span = neighbours_of(partition, vertex);
   i64 at = find(partition.neighbours, span.begin, span.end, other);

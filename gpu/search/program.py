@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.classes.records import dataclass
 from graphdb.gpu.data.graph import DeviceGraph, DevicePartition, address
+from graphdb.gpu.data.residency import coded_rows
 from graphdb.plan.physical import CONSTANT_LIST, Op, PhysicalPlan, VertexStep
 from graphdb.storage.graph.pcsr import PARTITION
 
@@ -74,10 +75,54 @@ def device_program(plan: PhysicalPlan, graph: DeviceGraph, whole: Set[int] | Non
         if isinstance(step, VertexStep) and step.scan is not None
     }
     if whole is None:
-        copies = tuple(map(graph.partition, plan.partitions))
+        coded = coded_rows(plan)
+        copies = tuple(graph.partition(each, row in coded) for row, each in enumerate(plan.partitions))
     else:
         copies = tuple(graph.lists(each, row in whole) for row, each in enumerate(plan.partitions))
     rows = np.array([copy.row for copy in copies], np.int64).reshape(len(copies), len(PARTITION))
     return DeviceProgram(
         program.steps, lists, checks, program.uncertain, rows, program.shares, scans, copies, tuple(alive)
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchTables:
+    """A plan's tables on the device, as a search's kernel reads them, one behind the other.
+
+    Attributes
+    ----------
+    addresses
+        Where each stands, by the member of the kernel's ``Run``.
+    """
+
+    program: DeviceProgram
+    cells: Any
+    addresses: dict[str, int]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tables."""
+        return int(self.cells.nbytes)
+
+
+def search_tables(plan: PhysicalPlan, graph: DeviceGraph) -> SearchTables:
+    """Those of a plan, cached as long as its program: to write them takes as long as a short search."""
+
+    def made() -> SearchTables:
+        program = device_program(plan, graph)
+        scans = np.zeros((len(plan.steps), 2), np.int64)
+        for step, values in program.scans.items():
+            scans[step] = address(values), len(values)
+        tables = {
+            "partitions": program.partitions,
+            "lists": program.lists,
+            "checks": program.checks,
+            "uncertain": program.uncertain,
+            "constants": plan.program.constants,
+            "scans": scans,
+        }
+        cells = graph.memory.upload(np.concatenate([table.ravel() for table in tables.values()]).astype(np.int64))
+        begins = address(cells) + 8 * np.cumsum([0, *(table.size for table in tables.values())])
+        return SearchTables(program, cells, dict(zip(tables, begins.tolist(), strict=False)))
+
+    return graph.memory.cached_or_built("search tables", plan.program, made)

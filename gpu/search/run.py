@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from enum import IntEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,13 @@ from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
 from graphdb.gpu.code.layout import LETTER, LEVEL_WORDS, RUN, STACK_WORDS
 from graphdb.gpu.data.graph import DeviceGraph, address
 from graphdb.gpu.search.code_generation import Text, search_text
-from graphdb.gpu.search.program import DeviceProgram, device_program
+from graphdb.gpu.search.program import SearchTables, search_tables
 from graphdb.gpu.search.stealing import LEFT, STEALS, Steal
 from graphdb.gpu.stream import HostRows, Images, Table, stream
+from graphdb.gpu.watch import wait_for
 from graphdb.plan.executor import Control, Refused
 from graphdb.plan.physical import PhysicalPlan, VertexStep
+from graphdb.storage.graph.pcsr import PARTITION
 
 PIECES = 16
 """Tasks per warp that the work is split into, …"""
@@ -45,7 +48,9 @@ POOL_ROWS = 1 << 22
 BLOCK_ROWS = 1 << 18
 RING_BLOCKS = 8
 SHARE = 0.2
-"""Of the device's budget, what the pool may take at most, and what the ring may."""
+"""Of the device's budget, what the pool may take at most, and what the ring may; and a third of what is free."""
+STORED = 2.0
+"""Of the device's budget, what all its warps would store of shared intersections, at most: fewer run at a time."""
 LONGEST = 1 << 27
 """Elements of a list, at most: a warp counts those of 32 lists in 32 bits."""
 
@@ -143,6 +148,8 @@ class Search:
         self._depth, self.steal, self.left = depth, steal, left
         self.resident = resident
         self.macros: dict[str, object] = {} if unroll == 32 else {"UNROLL": unroll}
+        self._streams: list[Any] = []
+        """Of searches that have ended, for those to come: to make one takes as long as some launches."""
         self.milliseconds = 0.0
         """After a run: the device's time."""
         self.stolen = (0, 0)
@@ -154,12 +161,41 @@ class Search:
         lists = (partition.max_degree for partition in plan.partitions)
         return max((*scans, *lists), default=0) < LONGEST
 
+    def stream(self) -> Any:
+        """A stream that no search uses now."""
+        try:
+            return self._streams.pop()
+        except IndexError:
+            return self.device.side_stream()
+
+    def used(self, stream: Any) -> None:
+        """A search that used a stream has ended."""
+        self._streams.append(stream)
+
+    def refused(self, plan: PhysicalPlan) -> str:
+        """Why a plan was not searched when it was tried on this device, within this budget; empty where it was not."""
+        found: str = plan.cache.get(("search refused", self.device.number, self.device.memory.budget), "")
+        return found
+
+    def refuse(self, plan: PhysicalPlan, why: str) -> None:
+        """Remember that."""
+        plan.cache["search refused", self.device.number, self.device.memory.budget] = why
+
+    def _stores(self, plan: PhysicalPlan) -> bool:
+        """Whether shared intersections are stored: where too few warps had room for theirs, they are made anew."""
+        stored = self._stored_ids(plan) * np.dtype(plan.dtype).itemsize
+        return self.motion and stored < STORED * self.device.memory.budget
+
+    def _stored_ids(self, plan: PhysicalPlan) -> int:
+        """Vertex ids that all warps of a device store of shared intersections."""
+        return sum(max(int(entries), 1) for entries in plan.program.share_capacity) * 1024 * self.device.processors
+
     def memory(self, plan: PhysicalPlan) -> int:
         """Bytes that a run takes on the device, besides the graph: a sum per root, intersections, pool and ring."""
-        ids = sum(max(int(entries), 1) for entries in plan.program.share_capacity) * 1024 * self.device.processors
+        ids = self._stored_ids(plan) * self._stores(plan)
         ids += self.pool_rows * len(plan.steps) * (self.depth(plan) > 0)
         ids += self.block_rows * self.blocks * max(len(plan.program.outputs), 1) * (not plan.count_only)
-        return 24 * int(plan.program.steps[0, 7]) + ids * np.dtype(plan.dtype).itemsize + (1 << 16)
+        return 16 * int(plan.program.steps[0, 7]) + ids * np.dtype(plan.dtype).itemsize + (1 << 16)
 
     def depth(self, plan: PhysicalPlan) -> int:
         """The step whose batches go through the pool; 0 where the second step's lists are enough to schedule by."""
@@ -180,7 +216,7 @@ class Search:
         Refused
             A warp takes more shared memory than a block has.
         """
-        how = (self.depth(plan), self.steal, self.left, self.motion, self.resident, *self.macros.items())
+        how = (self.depth(plan), self.steal, self.left, self._stores(plan), self.resident, *self.macros.items())
         key = ("search code", counting, whole, self.device.name, *how)
         found: _Code | None = plan.cache.get(key)
         if found is None:
@@ -189,7 +225,7 @@ class Search:
 
     def _written(self, plan: PhysicalPlan, *, counting: bool, whole: bool) -> _Code:
         depth, limits, threads = self.depth(plan) if whole else 0, self.device.limits, BLOCK
-        text = search_text(plan, counting, plan.program.second, self.motion, depth, self.steal != "off")
+        text = search_text(plan, counting, plan.program.second, self._stores(plan), depth, self.steal != "off")
         steals = STEALS.index(self.steal) if text.levels else 0
         width = np.dtype(plan.dtype).itemsize
         stacks = 4 * (LEVEL_WORDS * text.levels + STACK_WORDS) if steals else 0
@@ -269,12 +305,13 @@ class _Run:
         text, depth, steals, threads, shared = code.text, code.depth, code.steals, code.threads, code.shared
         warps, width, second = threads // 32, np.dtype(plan.dtype).itemsize, plan.program.second
         with device.active():
-            empty, upload = device.memory.empty, device.memory.upload
-            program = device_program(plan, search.graph)
+            empty = device.memory.empty
+            tables = search_tables(plan, search.graph)
+            program = tables.program
             module = device.module("search", code.macros, text.plan, control.check)
             first_root, last_root = control.range_of(len(program.scans[0]))
             scan = program.scans[0][first_root:last_root]
-            ends, elements = self._ends(module, program, scan, second)
+            ends, elements = self._ends(module, tables, scan, second)
             blocks = module.resident("search", threads, shared)
             if not counting:
                 blocks = max(blocks - BLOCK // threads * device.processors, device.processors)
@@ -285,18 +322,14 @@ class _Run:
             piece = elements // (blocks * warps * search.pieces)
             piece = max(piece // 4 if piece >= LARGE else piece, search.least)
             columns = 0 if counting else len(plan.program.outputs)
-            most = int(SHARE * device.memory.budget) // width
+            most = int(min(SHARE * device.memory.budget, device.memory.unused_bytes() / 3)) // width
             pool_rows = max(min(search.pool_rows, most // max(text.pooled, 1)), 1)
             self._block_rows = max(min(search.block_rows, most // (search.blocks * max(columns, 1))), 1)
             self._ring = empty((search.blocks, max(columns, 1), 1 if counting else self._block_rows), plan.dtype)
             self._columns = columns
-            self._filled = upload(np.zeros(search.blocks, np.uint32))
             self._ready: NDArray[np.uint64] = device.pinned((search.blocks,), np.uint64)
-            self._gone: NDArray[np.uint64] = device.pinned((search.blocks,), np.uint64)
+            self._gone: NDArray[np.int64] = device.pinned((search.blocks,), np.int64)
             self._ready[:] = 0
-            counters = np.zeros(len(_Counter), np.int64)
-            counters[_Counter.POOL_END] = 1 << 62
-            self._cells, self._taken = upload(counters), upload(np.zeros(1, np.uint64))
             shares = empty(blocks * warps * text.shares, plan.dtype)
             pool = empty(text.pooled * pool_rows, plan.dtype)
             desks = empty(
@@ -304,21 +337,14 @@ class _Run:
             )
             desks.fill(0)
             mail = empty(blocks * warps * text.carried, plan.dtype)
-            scans = np.zeros((len(plan.steps), 2), np.int64)
-            for step, values in program.scans.items():
-                scans[step] = address(values), len(values)
-            host = {
-                "partitions": program.partitions,
-                "lists": program.lists,
-                "checks": program.checks,
-                "uncertain": program.uncertain,
-                "constants": plan.program.constants,
-                "scans": scans,
-            }
-            tables = {name: upload(table.reshape(-1)) for name, table in host.items()}
-            counter = {member: address(self._cells) + 8 * member for member in _Counter}
+            # Counters, how far the host is, how full the ring's blocks are, and what the launches are given.
+            sizes = [len(_Counter), 1, -(-search.blocks // 2), len(RUN), len(RUN)]
+            bounds = np.cumsum([0, *sizes]).tolist()
+            cells = empty(bounds[-1], np.int64)
+            self._cells, self._taken = cells[: bounds[1]], cells[bounds[1] : bounds[2]]
+            counter = {member: address(cells) + 8 * member for member in _Counter}
             given = {
-                **{name: address(table) for name, table in tables.items()},
+                **tables.addresses,
                 "resources": plan.program.resources,
                 "type_label": plan.program.type_label,
                 "scan": address(scan),
@@ -342,7 +368,7 @@ class _Run:
                 "block_rows": self._block_rows,
                 "blocks": search.blocks,
                 "head": counter[_Counter.HEAD],
-                "filled": address(self._filled),
+                "filled": address(cells) + 8 * bounds[2],
                 "ready": self._ready.ctypes.data,
                 "taken": address(self._taken),
                 "desk": address(desks),
@@ -350,11 +376,14 @@ class _Run:
                 "stolen": counter[_Counter.STOLEN_WITHIN],
             }
             resumed = {"next": counter[_Counter.NEXT_OF_RESUMED], "resumes": 1, "desk": address(desks[-1:])}
-            first, again = (
-                upload(np.array([cells[name] for name in RUN], np.int64)) for cells in (given, given | resumed)
-            )
-            self._alive = (module, program, ends, shares, pool, tables, desks, mail, first, again)
-            self._stream = device.side_stream()
+            written = np.zeros(bounds[-1], np.int64)
+            written[_Counter.POOL_END] = 1 << 62
+            for begin, run in zip(bounds[3:], (given, given | resumed), strict=False):
+                written[begin : begin + len(RUN)] = [run[name] for name in RUN]
+            device.memory.write(cells, written)
+            first, again = (np.uint64(address(cells) + 8 * begin) for begin in bounds[3:5])
+            self._alive = (module, tables, ends, shares, pool, desks, mail, cells)
+            self._stream = search.stream()
             self._stream.wait_event(device.event())
             with self._stream:
                 self._begin = device.event_on(self._stream)
@@ -365,29 +394,31 @@ class _Run:
                 self._end = device.event_on(self._stream)
             device.memory.streams(int(not counting))
 
-    def _ends(self, module: Any, program: DeviceProgram, scan: Any, second: int) -> tuple[Any, int]:
+    def _ends(self, module: Any, tables: SearchTables, scan: Any, second: int) -> tuple[Any, int]:
         """Where each root's elements end, and how many there are: those of its list in partition ``second``."""
         if second < 0 or not len(scan):
             return None, len(scan)
         device = self._device
-        degrees = device.memory.empty(len(scan), np.int64)
-        row = device.memory.upload(program.partitions[second])
+        ends = device.memory.empty(len(scan) + 1, np.int64)
+        row, degrees = np.uint64(tables.addresses["partitions"] + 8 * len(PARTITION) * second), ends[1:]
         module.launch("degrees", -(-len(scan) // BLOCK), row, scan, len(scan), degrees)
-        ends = device.offsets(degrees)
+        device.sum_up(degrees, ends)
         return ends, device.last(ends)
+
+    @cached_property
+    def _counters(self) -> NDArray[np.int64]:
+        """What the kernels counted, once they have ended."""
+        found: NDArray[np.int64] = self._cells.get()
+        return found
 
     @property
     def found(self) -> int:
         """The matches counted."""
-        return int(self._cells.get()[_Counter.FOUND])
+        return int(self._counters[_Counter.FOUND])
 
     def wait(self, control: Control) -> None:
         """Wait for the kernels to end."""
-        pause = 0.0
-        while not self._end.done:
-            control.check()
-            time.sleep(pause)
-            pause = min(pause + 2e-5, 2e-3)
+        wait_for(self._end, control, self._stop, lambda: None)
 
     def tables(self, control: Control) -> Iterator[Table]:
         """The matches, block by block: whoever asks for the next has put the copy of the last on its way."""
@@ -405,7 +436,7 @@ class _Run:
             else:
                 control.check()
                 time.sleep(2e-5)
-        head = int(self._cells.get()[_Counter.HEAD])
+        head = int(self._counters[_Counter.HEAD])
         rest = (head if self._limit is None else min(head, self._limit)) - number * rows
         if rest > 0:
             yield self._block(number % blocks, rest)
@@ -426,5 +457,6 @@ class _Run:
             self._end.synchronize()
         else:
             self._search.milliseconds = self._device.milliseconds(self._begin, self._end)
-            self._search.stolen = tuple(self._cells.get()[_Counter.STOLEN_WITHIN :].tolist())
+            self._search.stolen = tuple(self._counters[_Counter.STOLEN_WITHIN :].tolist())
+        self._search.used(self._stream)
         self._device.memory.streams(-int(not self._counting))

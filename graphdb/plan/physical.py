@@ -125,7 +125,7 @@ DETOUR = 4
 """A join may scan a list so many times longer than its shortest, where the shortest is stored as bits."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Program:
     """The plan as int64 tables, and ``alive``: the arrays whose addresses stand in them."""
 

@@ -244,18 +244,19 @@ def images(runs: int, edges: int) -> Table:
     return table
 
 
-def _spread_pages(heats: Sequence[Any], quota: int) -> list[Any]:
+def _spread_pages(heats: Sequence[Any], sizes: Sequence[Any], quota: int) -> list[Any]:
     """As many pages as :func:`graphdb.gpu.data.pages.hottest` gives, evenly spread: whatever is read how often."""
     total = sum(map(len, heats))
+    count = quota // int(np.concatenate(sizes).max())
     chosen = np.zeros(total, bool)
-    chosen[np.linspace(0, total - 1, max(min(quota, total), 0)).astype(int)] = True
+    chosen[np.linspace(0, total - 1, max(min(count, total), 0)).astype(int)] = True
     return np.split(chosen, np.cumsum([len(each) for each in heats])[:-1])
 
 
-PLACEMENTS: dict[str, Callable[[Sequence[Any], int], list[Any]]] = {
+PLACEMENTS: dict[str, Callable[[Sequence[Any], Sequence[Any], int], list[Any]]] = {
     "heat": pages.hottest,
     "spread": _spread_pages,
-    "zero-copy": lambda heats, quota: _spread_pages(heats, 0),
+    "zero-copy": lambda heats, sizes, _quota: _spread_pages(heats, sizes, 0),
 }
 """Which pages of lists are on the device: the hottest (GAMMA, equation 5), others as many, or none."""
 

@@ -215,6 +215,8 @@ class Array(np.ndarray[Any, Any]):
         with _Device(self.device or 0):
             if self.dtype.itemsize == 8 and self.dtype.kind in "iu":
                 _machine.check("a table", values)
+            if np.asarray(values).dtype != self.dtype:
+                raise TypeError(f"{np.asarray(values).dtype} array cannot be set to {self.dtype} array")
             self[...] = values
 
     def argsort(self, *_: Any, **__: Any) -> Any:
@@ -400,12 +402,6 @@ class Pages:
             self.host += size
 
 
-def _cumsum(values: Any, out: Any) -> Any:
-    values.here()
-    out[...] = np.cumsum(np.asarray(values))
-    return out
-
-
 def _pinned(size: int) -> bytearray:
     _machine.touch()
     return bytearray(size)
@@ -444,6 +440,7 @@ def _module(memory: int, card: str) -> ModuleType:
             memGetInfo=lambda: (memory, memory),
             getDeviceProperties=lambda number: properties,
             getDeviceCount=lambda: _machine.devices,
+            memcpyAsync=lambda target, source, size, kind, stream: ctypes.memmove(target, source, size),
             driverGetVersion=lambda: 13000,
         ),
     )
@@ -451,7 +448,6 @@ def _module(memory: int, card: str) -> ModuleType:
     module.__dict__.update(
         cuda=cuda,
         ndarray=Array,
-        cumsum=_cumsum,
         get_default_pinned_memory_pool=lambda: SimpleNamespace(free_all_blocks=lambda: None),
         empty=lambda shape, dtype: _local.pool.array(shape, dtype),
     )

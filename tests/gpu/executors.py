@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -80,22 +81,25 @@ def opened(name: str, memory_limit: int | None = None) -> Iterator[Any]:
 
 
 @contextmanager
-def paged(pages: int) -> Iterator[None]:
-    """No graph is copied wholly: so many pages of it are, and the others stay in host memory."""
+def paged(parts: int) -> Iterator[None]:
+    """No graph is copied wholly: so many of its pages, or blocks of vertices, are, and the others stay in host memory."""
     with (
         mock.patch.object(residency, "WHOLE", 0.0),
         mock.patch.object(segmentation, "MOST", 0),
-        mock.patch.object(residency, "hottest", lambda heats, _: hottest(heats, pages)),
+        mock.patch.object(
+            residency, "hottest", lambda heats, _sizes, _quota: hottest(heats, list(map(np.ones_like, heats)), parts)
+        ),
     ):
         yield
 
 
 @contextmanager
 def segmented(*ranges: int) -> Iterator[None]:
-    """No graph is copied wholly: each slot's lists are in so many segments, and no host memory is mapped."""
+    """No graph is copied wholly: each slot's lists are in so many segments, and kernels read no host memory."""
     with (
         mock.patch.object(residency, "WHOLE", 0.0),
         mock.patch.object(residency.Residency, "driver", None),
+        mock.patch.object(residency, "can_be_divided", return_value=False),
         mock.patch.object(segmentation, "RANGES", ranges or (2,)),
     ):
         yield

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import mmap
+import platform
 from collections import Counter
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,15 +16,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphdb.execute.host import HostExecutor
+from graphdb.gpu.data import divided, residency
+from graphdb.gpu.data.divided import TOGETHER, VertexBlocks, can_be_divided, divide
 from graphdb.gpu.data.pages import heat, hottest
+from graphdb.gpu.data.pinned import Pinned
+from graphdb.gpu.data.residency import lists_of_plan
+from graphdb.grammar.syntax import MatchMode
 from graphdb.plan.executor import Traffic
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 from tests import emulator
 from tests.execute.test_host import pattern
-from tests.gpu.executors import EMULATED, SMALL, device_executor
+from tests.gpu.executors import EMULATED, SMALL, device_executor, paged
 from tests.gpu.test_device import TRIANGLE
+
+MAP_32BIT = 0x40 if platform.machine() == "x86_64" else 0
+"""The flag that asks Linux for addresses below 2 GiB."""
 
 
 @given(
@@ -40,12 +51,51 @@ def test_heat_is_what_is_read_of_each_page(lengths: list[int], page: int, data: 
     assert found == pytest.approx(want)
 
 
+@given(lengths=st.lists(st.integers(0, 9), min_size=1, max_size=70), data=st.data())
+def test_divided_lists_are_found_wherever_they_stand(lengths: list[int], data: st.DataObject) -> None:
+    """By the offset layer as ``neighbours_of`` of ``sets.cuh`` reads it."""
+    source = np.repeat(np.arange(len(lengths)), lengths)
+    target = np.concatenate([np.arange(length) for length in lengths]).astype(np.int64)
+    if not len(source):
+        return
+    graph = DataGraph(ArraySource(source, np.full(len(source), 70), target, 71), layer="direct")
+    partition = graph.partition((70,), "out")
+    assert can_be_divided(partition)
+    blocks = VertexBlocks.of(partition)
+    assert blocks.heats.sum() == pytest.approx(sum(length * (1 + np.log2(1 + length)) for length in lengths))
+    resident = np.array(
+        data.draw(st.lists(st.booleans(), min_size=1 + len(blocks.heats), max_size=1 + len(blocks.heats)))
+    )
+    with emulator.installed():
+        device: Any = device_executor("join", SMALL["join"], 1 << 24)
+        with device.device.active():
+            copy = divide(device.device.memory, partition, blocks, resident)
+        words = np.asarray(copy.header.values if isinstance(copy.header, Pinned) else copy.header.get())
+        first, count = copy.groups & 0xFFFFFFFF, copy.groups >> 32
+        away = words[(count + 2) // 2 * 2 :].view(np.int64)
+        width, here = partition.neighbours.itemsize, copy.here.get()
+        for vertex, length in enumerate(lengths):
+            if not first <= vertex < first + count:
+                assert length == 0
+                continue
+            block = (vertex - first) // TOGETHER
+            begin, end = (int(each) + int(away[block]) for each in words[vertex - first : vertex - first + 2])
+            assert end - begin == length
+            if resident[1 + block]:
+                assert here[begin:end].tolist() == list(range(length))
+            elif length:
+                at = int(copy.here.data.ptr) + begin * width - int(copy.elsewhere.ctypes.data)
+                assert at % width == 0
+                assert copy.elsewhere[at // width : at // width + length].tolist() == list(range(length))
+        assert len(here) == max(sum(np.diff(blocks.bounds)[resident[1:]]), 1)
+
+
 @given(
     heats=st.lists(st.lists(st.floats(0, 100), max_size=8), min_size=1, max_size=4),
     quota=st.integers(-2, 40),
 )
 def test_the_hottest_pages_stand_on_the_device(heats: list[list[float]], quota: int) -> None:
-    chosen = hottest([np.array(each) for each in heats], quota)
+    chosen = hottest([np.array(each) for each in heats], [np.ones(len(each), np.int64) for each in heats], quota)
     assert [len(each) for each in chosen] == [len(each) for each in heats]
     every, on = np.concatenate([np.array(each) for each in heats]), np.concatenate(chosen)
     here, away = every[on].tolist(), every[~on].tolist()
@@ -76,12 +126,14 @@ def freed(executor: Any) -> bool:
 
 
 @EMULATED
+@pytest.mark.parametrize("by_vertices", [True, False], ids=["divided", "pages"])
 @pytest.mark.parametrize("part", [2, 4, 8, 16])
-def test_a_graph_larger_than_the_budget(part: int) -> None:
+def test_a_graph_larger_than_the_budget(part: int, by_vertices: bool) -> None:
     graph, host = simple_graph(600, 12_000), HostExecutor(1)
     plan = make_plan(pattern(3, TRIANGLE), graph)
     neighbours = sum({id(each): each.neighbours.nbytes for each in plan.partitions}.values())
-    with emulator.installed():
+    dividing = mock.patch.object(residency, "can_be_divided", lambda of: by_vertices and can_be_divided(of))
+    with emulator.installed(), dividing:
         budget = neighbours // part + 40_000
         device: Any = device_executor("join", SMALL["join"], budget)
         memory = device.device.memory
@@ -94,8 +146,11 @@ def test_a_graph_larger_than_the_budget(part: int) -> None:
         assert device.traffic().copied > 0
         pages = device.graph.residency.driver
         assert pages.device <= budget
-        assert pages.host > 0
-        del plan, graph
+        assert bool(pages.host) is not by_vertices
+        read, pinned = lists_of_plan(plan, False), memory.pinned_bytes
+        assert 0 < device.graph.residency.away(read) < 1
+        assert not by_vertices or pinned >= sum(each.elements.nbytes for each in read)
+        del plan, graph, read
         assert freed(device)
 
 
@@ -130,3 +185,27 @@ def test_what_a_run_uses_is_not_evicted() -> None:
             assert [memory.is_cached("array", each) for each in originals] == [True, True, False]
         memory.evict(None)
         assert memory.cached_bytes == 0
+
+
+def low(memory: Any, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy below what is allocated elsewhere, where the system can be asked for that."""
+    room = mmap.mmap(-1, values.nbytes + 1, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_32BIT)
+    copy = np.frombuffer(room, values.dtype, values.size)
+    copy[:] = values
+    return copy
+
+
+@EMULATED
+@pytest.mark.parametrize("mode", list(MatchMode))
+def test_lists_in_host_memory_below_the_devices(mode: MatchMode) -> None:
+    """Their places, from the beginning of those on the device, are negative, as they are on many a machine."""
+    ends = np.unique(np.random.default_rng(7).integers(0, 60, (2, 900)), axis=1)  # loops among them
+    graph, host = DataGraph(ArraySource(ends[0], np.ones(ends.shape[1]), ends[1], 60)), HostExecutor(1)
+    edges = [(0, 1, (1,), True), (1, 2, (1,), True), (0, 2, (1,), True), (2, 2, (1,), True)]
+    plan = make_plan(pattern(3, edges, mode), graph)
+    with emulator.installed(), paged(3), mock.patch.object(divided, "pinned", low):
+        device: Any = device_executor("join", SMALL["join"], 1 << 24)
+        assert rows(device, plan) == rows(host, plan) != {}
+        partition = next(each for each in plan.partitions if can_be_divided(each))
+        copy = device.device.memory.cached("divided", partition)
+        assert copy is None or copy.elsewhere.ctypes.data < int(copy.here.data.ptr)

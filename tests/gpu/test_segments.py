@@ -18,13 +18,14 @@ from graphdb.gpu.code.launch import Module
 from graphdb.gpu.data import graph as data_graph
 from graphdb.gpu.data.graph import address
 from graphdb.gpu.data.memory import DeviceMemory
+from graphdb.gpu.data.pinned import pinned
 from graphdb.gpu.data.residency import lists_of_plan
 from graphdb.gpu.join import pieces, run
 from graphdb.gpu.join import segmentation as segmentation_module
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.join.segmentation import segmentation
 from graphdb.gpu.join.segmented import segment_stream
-from graphdb.gpu.segments import Part, SegmentStream, Window, pinned
+from graphdb.gpu.segments import Part, SegmentStream, Window
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
@@ -283,8 +284,8 @@ def test_arrays_of_a_window_share_its_room() -> None:
         with device.device.active():
             before = device.device.memory.used_bytes
             parts = [
-                Part(pinned(device.device, long), begins, np.array([900, 1000])),
-                Part(pinned(device.device, short), np.array([0, 100]), np.array([100, 1000])),
+                Part(pinned(device.device.memory, long), begins, np.array([900, 1000])),
+                Part(pinned(device.device.memory, short), np.array([0, 100]), np.array([100, 1000])),
             ]
             window = Window(device.device, parts, 1)
             taken = device.device.memory.used_bytes - before

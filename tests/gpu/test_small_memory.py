@@ -19,11 +19,14 @@ from graphdb.gpu import beside
 from graphdb.gpu.beside import SearchesBeside
 from graphdb.gpu.code.launch import Module
 from graphdb.gpu.data import graph as data_graph
+from graphdb.gpu.data import residency
+from graphdb.gpu.data.divided import can_be_divided
 from graphdb.gpu.data.memory import DeviceMemory
-from graphdb.gpu.data.residency import lists_of_plan
-from graphdb.gpu.join import crowding, pieces
+from graphdb.gpu.data.residency import Residency, lists_of_plan
+from graphdb.gpu.join import crowding, pieces, segmentation
 from graphdb.gpu.join.pieces import Run
 from graphdb.gpu.join.tables import divided
+from graphdb.gpu.search import run as search_run
 from graphdb.gpu.search.run import Search
 from graphdb.gpu.strategies import Strategies
 from graphdb.grammar.syntax import MatchMode
@@ -101,9 +104,12 @@ def test_room_that_some_do_not_want_goes_to_others(wanted: list[float], room: fl
 
 
 @EMULATED
+@pytest.mark.parametrize("divided", [True, False], ids=["divided", "segments"])
 @pytest.mark.parametrize("part", [4, 16])
-def test_lists_whose_offsets_leave_no_room_for_pages_are_read_by_segments(part: int) -> None:
-    """However little the pages were expected to cost: kernels find no list without its offsets."""
+def test_lists_whose_offsets_leave_no_room_for_pages(part: int, divided: bool) -> None:
+    """They are divided, or read by segments, however little the pages were expected to cost: kernels find no list
+    without its offsets.
+    """
     random = np.random.default_rng(9)
     who, labels = np.arange(4_000), range(5)
     ends = [np.stack([who, 4_000 + random.integers(0, 50, 4_000)]) for _ in labels]
@@ -114,8 +120,12 @@ def test_lists_whose_offsets_leave_no_room_for_pages_are_read_by_segments(part: 
     lists = sum(each.nbytes for each in lists_of_plan(plan, True))
     with emulator.installed():
         device: Any = device_executor("join", SMALL["join"], lists // part + 40_000)
-        with mock.patch.object(type(device.graph.residency), "away_seconds", return_value=0.0):
-            assert not device.graph.residency.possible(lists_of_plan(plan, True))
+        with (
+            mock.patch.object(type(device.graph.residency), "away_seconds", return_value=0.0),
+            mock.patch.object(residency, "can_be_divided", lambda of: divided and can_be_divided(of)),
+        ):
+            assert device.graph.residency.possible(lists_of_plan(plan, True)) is divided
+            assert (device.strategies.join.segments(plan, True) is None) is divided
             assert device.supports(plan)
             assert device.count(plan) == HostExecutor(1).count(plan) > 0
             assert device.device.memory.used_bytes <= device.device.memory.budget
@@ -190,7 +200,7 @@ def test_rows_of_such_searches() -> None:
     plan, host = make_plan(pattern(4, LONG_TAIL, REPEATABLE), simple_graph(60, 300)), HostExecutor(1)
     with (
         emulator.installed(),
-        mock.patch.object(SearchesBeside, "saved", return_value=1.0),
+        mock.patch.object(SearchesBeside, "_seconds", return_value=(1.0, 0.0)),
         mock.patch.object(Search, "run", side_effect=Search.run, autospec=True) as searched,
     ):
         device = within(1 << 24)
@@ -235,3 +245,83 @@ def test_lists_that_are_copied_whole_beside_segments_have_short_offsets(short: b
         offsets = {id(each.offsets) for each in plan.partitions}
         copied = [call for call in uploaded.call_args_list if id(call.args[1]) in offsets]
         assert {np.dtype(call.args[2]) for call in copied} == {np.dtype(np.uint32 if short else np.int64)}
+
+
+@EMULATED
+def test_codes_that_no_step_asks_for_are_not_copied() -> None:
+    """An undirected pattern reads lists with the codes of their edges; only what says which edge it is reads these."""
+    ends = np.unique(np.sort(np.random.default_rng(3).integers(0, 80, (2, 400)), axis=0), axis=1)
+    ends = ends[:, ends[0] != ends[1]]
+    graph = DataGraph(ArraySource(ends[0], np.ones(ends.shape[1]), ends[1], 80))
+    both = [(0, 1, (1,), False), (1, 2, (1,), False)]
+    plan = make_plan(pattern(3, both, REPEATABLE), graph)
+    (partition,) = {id(each): each for each in plan.partitions}.values()
+    assert partition.codes is not None
+    assert (
+        sum(each.nbytes for each in lists_of_plan(plan, False))
+        == partition.offsets.nbytes + partition.neighbours.nbytes
+    )
+    with emulator.installed():
+        device: Any = device_executor("join", SMALL["join"], 1 << 24)
+        assert rows(device, plan) == rows(HostExecutor(1), plan) != {}
+        memory = device.device.memory
+        assert memory.is_cached("array int32", partition.neighbours)
+        assert not memory.is_cached("array int64", partition.codes)
+
+
+@EMULATED
+def test_a_search_that_turns_out_slower_than_the_join_is_left() -> None:
+    plan = make_plan(pattern(4, LONG_TAIL, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
+    with emulator.installed(), mock.patch.object(SearchesBeside, "_seconds", return_value=(1.0, 0.1)):
+        device = within(1 << 24)
+        assert device.count(plan) == HostExecutor(1).count(plan) > 0
+        device.strategies.beside.wait_for_all()
+        for strategy, seconds in (("join", 0.01), ("search", 0.02), ("search", 0.02), ("search", 0.02)):
+            for _ in range(3):
+                device.strategies.beside.note(plan, True, strategy, seconds)
+        assert device.strategies.of_all(plan, True).name == "join"
+        for _ in range(9):
+            device.strategies.beside.note(plan, True, "search", 0.001)
+        assert device.strategies.of_all(plan, True).name == "search"
+
+
+@EMULATED
+def test_a_search_that_one_budget_refuses_is_tried_in_another() -> None:
+    plan = make_plan(pattern(4, LONG_TAIL, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
+    with emulator.installed():
+        small, large = within(1 << 17), within(1 << 24)
+        small.strategies.search.refuse(plan, "too little memory")
+        assert small.strategies.no_search(plan) == "too little memory"
+        assert large.strategies.no_search(plan) == ""
+
+
+@EMULATED
+@pytest.mark.parametrize("stored", [0.0, 2.0])
+def test_intersections_are_stored_where_all_warps_have_room_for_theirs(stored: float) -> None:
+    """Else a device would be almost idle."""
+    edges = [*TRIANGLE, (0, 3, (1,), True), (1, 3, (1,), True), (2, 3, (1,), True)]
+    plan = make_plan(pattern(4, edges, REPEATABLE, count_only=True), simple_graph(60, 900), counting="never")
+    assert len(plan.program.shares) > 1
+    with emulator.installed(), mock.patch.object(search_run, "STORED", stored):
+        search = within(1 << 24).strategies.search
+        assert bool(search.code(plan, counting=True, whole=True).text.shares) is (stored > 0)
+        assert search.count(plan, Control(), None) * plan.automorphisms == HostExecutor(1).count(plan) > 0
+
+
+@EMULATED
+def test_a_join_by_segments_has_the_room_of_what_a_search_read() -> None:
+    """Its lists are other copies: those that a search made are evicted, however often both take turns."""
+    graph = simple_graph(200, 6_000)
+    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), graph, counting="never")
+    wanted, lists = HostExecutor(1).count(plan), sum(each.nbytes for each in lists_of_plan(plan, True))
+    by_segments = mock.patch.object(Residency, "away_seconds", return_value=1e9)
+    in_parts = mock.patch.object(residency, "WHOLE", 0.0)
+    with emulator.installed(), by_segments, in_parts, mock.patch.object(segmentation, "RANGES", (1, 2, 4)):
+        device = within(lists + 50_000)
+        assert device.strategies.join.segments(plan, True) is not None
+        strategies, control = device.strategies, Control()
+        for searched in (True, False, True, False):
+            strategy = strategies.search if searched else strategies.join
+            with strategies._using(plan, True, searched=searched):
+                assert strategy.count(plan, control, None) * plan.automorphisms == wanted > 0
+            assert device.device.memory.used_bytes <= device.device.memory.budget

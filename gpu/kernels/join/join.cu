@@ -231,29 +231,6 @@ extern "C" __global__ void row_offsets(const i64 *offsets, i64 rows, const u32 *
 
 #include "join_matches.cuh"
 
-// A prefix sum of a few values, by one block: [n + 1].
-extern "C" __global__ void __launch_bounds__(THREADS) sum_up(const i64 *values, i64 n, i64 *out) {
-  __shared__ i64 sums[WARPS];
-  u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  i64 before = 0;
-  if (threadIdx.x == 0) out[0] = 0;
-  for (i64 begin = 0; begin < n; begin += THREADS) {
-    i64 at = begin + threadIdx.x, sum = at < n ? values[at] : 0;
-    for (int by = 1; by < 32; by *= 2) {
-      i64 other = __shfl_up_sync(~0u, sum, by);
-      if (lane >= by) sum += other;
-    }
-    if (lane == 31) sums[warp] = sum;
-    __syncthreads();
-    for (u32 i = 0; i < WARPS; ++i) {
-      if (i < warp) sum += sums[i];
-    }
-    if (at < n) out[at + 1] = before + sum;
-    for (u32 i = 0; i < WARPS; ++i) before += sums[i];
-    __syncthreads();
-  }
-}
-
 // The automorphic images of matches, one after the other: out[c][match * images + i] = table[moved[i][c]][match].
 extern "C" __global__ void images(const ID *table, i64 stride, i64 matches, const i64 *moved, i64 images, i64 columns,
                                   ID *out) {

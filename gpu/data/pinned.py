@@ -1,0 +1,39 @@
+"""Copies of arrays in pinned memory of the host: kernels read them there, and they copy at the speed of the link."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.classes.records import dataclass
+from graphdb.gpu.data.memory import DeviceMemory
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """An array in pinned memory of the host: for kernels, its address is as good as one on the device."""
+
+    values: NDArray[Any]
+    nbytes: int = 0
+    """Bytes on the device."""
+
+    @property
+    def data(self) -> Any:
+        """Where it stands, as arrays on the device say it."""
+        return SimpleNamespace(ptr=int(self.values.ctypes.data))
+
+
+def pinned(memory: DeviceMemory, values: NDArray[Any], dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
+    """Return the pinned copy of an array, converted if ``dtype`` says so, made when it is first asked for."""
+    what, as_type = f"pinned {dtype or values.dtype}", dtype or values.dtype
+    return memory.cached_or_built(what, values, lambda: Pinned(pinned_copy(memory, values, as_type))).values
+
+
+def pinned_copy(memory: DeviceMemory, values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """A copy in pinned memory."""
+    made = memory.pinned(values.shape, dtype)
+    made[:] = values
+    return made
