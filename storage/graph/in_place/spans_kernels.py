@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.compile.kernels import entry
+from graphdb.storage.compile.kernels import entry, fetch, kernel
 
 Ints = NDArray[np.int64]
 
@@ -24,6 +24,34 @@ SEVERAL = 4
 KEYS = 5
 """… and whether a vertex got its first neighbour or lost its last one."""
 CELLS = 6
+
+_ROWS, _LISTS, _CODES = 24, 16, 8
+"""How many vertices ahead rows of the table are fetched, lists where the rows are there, and codes where lists are."""
+_LINE, _LINES = 64, 4
+"""Bytes of a line of the cache, and how many of a list are fetched: its other ones follow these."""
+
+
+@kernel
+def _fetch(vertices: Ints, i: int, table: Ints, neighbours: NDArray[Any], code_offsets: Ints, all_codes: Ints) -> None:
+    """Have what lists of later vertices begin with brought into the cache: they lie anywhere in memory."""
+    count, coded = len(vertices), len(code_offsets) > 0
+    if i + _ROWS < count:
+        fetch(table.ctypes.data + 16 * vertices[i + _ROWS])
+    if i + _LISTS < count:
+        begin, end = table[vertices[i + _LISTS], 0], table[vertices[i + _LISTS], 1]
+        _fetch_lines(neighbours.ctypes.data, begin * neighbours.itemsize, end * neighbours.itemsize)
+        if coded:
+            _fetch_lines(code_offsets.ctypes.data, 8 * begin, 8 * end)
+    if coded and i + _CODES < count:
+        begin, end = table[vertices[i + _CODES], 0], table[vertices[i + _CODES], 1]
+        if end > begin:
+            _fetch_lines(all_codes.ctypes.data, 8 * code_offsets[begin], 8 * code_offsets[end])
+
+
+@kernel
+def _fetch_lines(array: int, begin: int, end: int) -> None:
+    for at in range(begin, min(end, begin + _LINES * _LINE), _LINE):
+        fetch(array + at)
 
 
 @entry("i8[:], i8[:], i8[:], i8[:], i8[:], i8[:, :], T[:], i8[:], i8[:], i8[:]")
@@ -57,20 +85,26 @@ def rewrite_lists(
     """
     coded = len(code_offsets) > 0
     for i in range(len(vertices)):
+        _fetch(vertices, i, table, neighbours, code_offsets, all_codes)
         vertex = vertices[i]
         old, end = table[vertex, 0], table[vertex, 1]
         first, written, code_at = state[USED], state[USED], state[CODES]
         at, last = begins[i], begins[i + 1]
         while old < end or at < last:
-            if at == last or (old < end and neighbours[old] < targets[at]):
-                neighbours[written] = neighbours[old]
-                if coded:
-                    code_offsets[written] = code_at
-                    for c in range(code_offsets[old], code_offsets[old + 1]):
-                        all_codes[code_at] = all_codes[c]
-                        code_at += 1
-                written += 1
+            begin = old
+            while old < end and (at == last or neighbours[old] < targets[at]):
                 old += 1
+            if old > begin:  # what stays as it is, whole
+                for k in range(old - begin):
+                    neighbours[written + k] = neighbours[begin + k]
+                if coded:
+                    c, stop = code_offsets[begin], code_offsets[old]
+                    for k in range(old - begin):
+                        code_offsets[written + k] = code_offsets[begin + k] + (code_at - c)
+                    for k in range(stop - c):
+                        all_codes[code_at + k] = all_codes[c + k]
+                    code_at += stop - c
+                written += old - begin
                 continue
             target = targets[at]
             there = old < end and neighbours[old] == target
