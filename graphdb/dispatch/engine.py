@@ -57,18 +57,14 @@ class Engine:
         text: str,
         vertices: Mapping[str, Ids],
         general: Prepared | Program | None,
-        snapshot: Snapshot | None = None,
-    ) -> Iterator[tuple[PathRun, Prepared | Program]]:
-        """Plan a query over one state for some of its vertices, as it was prepared before; anew where it was not."""
+        snapshot: Snapshot | None,
+    ) -> Iterator[tuple[PathRun, Prepared | Program, Prepared | Program]]:
+        """Plan a query for some of its vertices; see :meth:`graphdb.live.engine.Engine.among`."""
         with self._queries.apart(text, snapshot) as run:
-            prepared = self._queries.prepare_anew(run, query, text, {}) if general is None else general
-            yield run, run.among(prepared, vertices)
-
-    def general(self, run: PathRun, prepared: Prepared | Program) -> Prepared | Program | None:
-        """Return what was prepared without what depends on the data, for other states; None where all of it does."""
-        if not run.is_general(prepared):
-            return None
-        return prepared.unplanned() if isinstance(prepared, Program) else replace(prepared, plan=None)
+            if general is None:
+                general = self._queries.prepare_anew(run, query, text, {})
+            unplanned = general.unplanned() if isinstance(general, Program) else replace(general, plan=None)
+            yield run, run.among(general, vertices), unplanned
 
     def into(self, table: str, run: PathRun, prepared: Prepared | Program) -> None:
         """Run a query and make a temporary table of its rows, as SQL sees them."""

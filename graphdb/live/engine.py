@@ -43,12 +43,12 @@ class Engine(Protocol):
         text: str,
         vertices: Mapping[str, Ids],
         general: Prepared | Program | None,
-        snapshot: Snapshot | None = None,
-    ) -> AbstractContextManager[tuple[PathRun, Prepared | Program]]:
-        """Plan a query over one state for some of its vertices, as it was prepared before; anew where it was not."""
+        snapshot: Snapshot | None,
+    ) -> AbstractContextManager[tuple[PathRun, Prepared | Program, Prepared | Program]]:
+        """Plan a query for some of its vertices, by the names that they have, over the present state or another one.
 
-    def general(self, run: PathRun, prepared: Prepared | Program) -> Prepared | Program | None:
-        """Return what was prepared without what depends on the data, for other states; None where all of it does."""
+        ``general`` is what was prepared of it for such states, if it was; that is yielded last.
+        """
 
     def into(self, table: str, run: PathRun, prepared: Prepared | Program) -> None:
         """Run a query and make a temporary table of its rows, as SQL sees them."""

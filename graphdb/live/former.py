@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from graphdb.live.prepared import PreparedQueries
 from graphdb.relational.snapshot import take_snapshot
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.graph.changes import MOST
 
 if TYPE_CHECKING:
     from graphdb.common.duckdb.connection import Connection
-    from graphdb.relational.program import Program
-    from graphdb.relational.query import Prepared
     from graphdb.relational.session.state import State
     from graphdb.relational.snapshot import Snapshot
     from graphdb.storage.graph.changes import Changes
@@ -29,7 +28,7 @@ class Former:
     Attributes
     ----------
     prepared
-        Queries that were prepared over it, by the number of a continuous query: without what depends on the data.
+        What was prepared over it.
     """
 
     def __init__(self, state: State) -> None:
@@ -39,7 +38,7 @@ class Former:
         """The state before the batch that is maintained now, once it was asked for."""
         self._before: tuple[Snapshot, list[Changes]] | None = None
         """The last one that was asked for, and what changed since."""
-        self.prepared: dict[int, Prepared | Program] = {}
+        self.prepared = PreparedQueries()
         self._renamed = set[int]()
 
     @contextmanager
@@ -67,22 +66,25 @@ class Former:
 
     def end(self, changes: Sequence[Changes | None]) -> None:
         """The batch of these changes is maintained."""
-        for number in self._renamed:
-            self.prepared.pop(number, None)
-        self._renamed.clear()
+        while self._renamed:
+            self.prepared.drop(self._renamed.pop())
         if self._now is not None and self._connection is not None:
             self._before, self._now = (self._now, []), None
             self._connection.rest()
-        if self._before is not None:
-            self._before[1].extend(change for change in changes if change is not None)
-            if None in changes or sum(change.triples for change in self._before[1]) > MOST:
-                self.forget()
+        if self._before is None:
+            return
+        state, noted = self._before
+        noted.extend(known := [change for change in changes if change is not None])
+        if len(known) < len(changes) or sum(change.triples for change in noted) > MOST:
+            self.forget()
+            return
+        for change in known:
+            self.prepared.follow(change, state.store.type_label)
 
     def forget(self) -> None:
         """Drop what was derived: changes since are not known, or a batch was not maintained to its end."""
         connection, self._connection = self._connection, None
         self._now = self._before = None
-        self.prepared.clear()
         if connection is not None:
             connection.close()
 

@@ -31,6 +31,7 @@ from graphdb.live.former import Former
 from graphdb.live.matches.delta import Net
 from graphdb.live.matches.matching import Batch, Matcher
 from graphdb.live.matches.required import NotIncremental, runnable
+from graphdb.live.prepared import PreparedQueries
 from graphdb.live.rows import Rows
 from graphdb.live.rows_anew import RowsAnew
 from graphdb.live.standing import Standing, Took
@@ -63,6 +64,7 @@ class Maintenance:
         self._state = state
         self.engine = engine
         self._former = Former(state)
+        self._prepared = PreparedQueries()
         self._standing: dict[int, Standing] = {}
         self._epoch = -1
         self._last = 0
@@ -96,6 +98,9 @@ class Maintenance:
             A query cannot be answered any more: what changed the graph is rolled back.
         """
         net = Net.of(changes)
+        for change in changes:
+            if change is not None:
+                self._prepared.follow(change, self._state.snapshot().store.type_label)
         try:
             if net is None or net:
                 self._follow(net)
@@ -232,7 +237,7 @@ class Maintenance:
     def _rows(self, raw: duckdb.DuckDBPyConnection, each: Standing, batches: Sequence[Batch]) -> Rows | RowsAnew:
         """Return what makes rows of what is found."""
         if each.asked_anew:
-            return RowsAnew(raw, self.engine, each, self._former)
+            return RowsAnew(raw, self.engine, each, self._former, self._state.snapshot(), self._prepared)
         renewed = any(batch.renewed for batch in batches)
         return Rows(raw, self.engine, each, self._former.opened if renewed else None)
 
@@ -248,7 +253,8 @@ class Maintenance:
 
     def bind(self, each: Standing, snapshot: Snapshot) -> None:
         """Find out whether delta plans maintain a query, over the names of one state."""
-        before, each.accumulators, each.general = each.accumulators, None, None
+        before, each.accumulators = each.accumulators, None
+        self._prepared.drop(each.definition.number)
         self._former.rename(each.definition.number)
         try:
             each.why = None
@@ -256,10 +262,10 @@ class Maintenance:
             prepared: Prepared | Program = bound[0]
             if each.asked_anew:
                 assert each.rows_of is not None
-                with self.engine.prepared(runnable(each.rows_of), each.definition.text, snapshot) as (run, prepared):
+                with self.engine.prepared(runnable(each.rows_of), each.definition.text, snapshot) as (_, prepared):
                     if prepared.computing is not None:
                         raise NotIncremental("Python computes a part of it")
-                    each.general = self.engine.general(run, prepared)
+                    self._prepared.put(each.definition.number, snapshot, prepared)
             if any(made_in_python(column.type) for column in prepared.projection.columns):
                 raise NotIncremental("Python computes a part of it")
             if each.grouping is not None:

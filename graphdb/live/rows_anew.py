@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from graphdb.live.former import Former
     from graphdb.live.matches.following import Following
     from graphdb.live.matches.matching import Take
+    from graphdb.live.prepared import PreparedQueries
     from graphdb.live.standing import Standing
     from graphdb.relational.snapshot import Snapshot
 
@@ -38,10 +39,21 @@ class RowsAnew:
     ----------
     raw, engine, each, former
         The transaction that is open, who prepares, the continuous query, and the state before.
+    now, prepared
+        The state of now, and what was prepared over such.
     """
 
-    def __init__(self, raw: duckdb.DuckDBPyConnection, engine: Engine, each: Standing, former: Former) -> None:
+    def __init__(
+        self,
+        raw: duckdb.DuckDBPyConnection,
+        engine: Engine,
+        each: Standing,
+        former: Former,
+        now: Snapshot,
+        prepared: PreparedQueries,
+    ) -> None:
         self._raw, self._engine, self._each, self._former = raw, engine, each, former
+        self._now, self._prepared = now, prepared
         self._vertices: dict[str, list[Ints]] = {}
         self._connection: Connection | None = None
         """That of the transaction."""
@@ -92,13 +104,12 @@ class RowsAnew:
 
     def _write(self, state: Snapshot | None, vertices: dict[str, Ints], table: str) -> None:
         """Write the rows that a state, None for that of now, has for some vertices, by the names that they have."""
-        each, known = self._each, self._former.prepared
+        each, own = self._each, self._each.definition.number
         assert each.rows_of is not None
-        query, own = runnable(each.rows_of), each.definition.number
-        general = each.general if state is None else known.get(own)
-        with self._engine.among(query, each.definition.text, vertices, general, state) as (run, prepared):
-            if state is not None and general is None and (found := self._engine.general(run, prepared)) is not None:
-                known[own] = found
+        known, over = (self._prepared, self._now) if state is None else (self._former.prepared, state)
+        query, text, general = runnable(each.rows_of), each.definition.text, known.get(own, over)
+        with self._engine.among(query, text, vertices, general, state) as (run, prepared, general):
+            known.put(own, over, general)
             rows = self._engine.rows(run, prepared)
             self._connection = self._connection or run.connection
         with self._connection.view("_graphdb_rows", rows):

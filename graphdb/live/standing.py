@@ -17,8 +17,6 @@ from graphdb.live.matches.required import NotIncremental, bindings
 if TYPE_CHECKING:
     from graphdb.live.aggregates.grouping import Accumulators, Grouping
     from graphdb.live.definitions import Definition
-    from graphdb.relational.program import Program
-    from graphdb.relational.query import Prepared
 
 _NOTED = 100
 """Batches of which it is noted what they took."""
@@ -58,8 +56,6 @@ class Standing:
         """The patterns whose matches are followed: one, or several that say which rows are asked for anew."""
         self.asked_anew = False
         """Whether rows are asked for anew instead of made of the matches that come and go."""
-        self.general: Prepared | Program | None = None
-        """What was prepared of rows that are asked anew, without what depends on the data; None where nothing was."""
         try:
             self.rows_of, self.grouping = cut(self.query)
             parts = bindings(self.rows_of)
@@ -82,7 +78,7 @@ class Standing:
 
     def forget(self) -> None:
         """Drop what was made of the graph."""
-        self.accumulators, self.grouped, self.general = None, False, None
+        self.accumulators, self.grouped = None, False
         for part in self.parts:
             part.forget()
 

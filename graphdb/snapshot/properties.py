@@ -109,9 +109,11 @@ class Properties:
         self._behind: dict[int, frozenset[int]] = {}
         """Vertices whose values are not what their table, made for an earlier state, says."""
         self._arrays: dict[int, _Cached] = {}
+        """By label id, those used last at the end."""
         self._bytes = 0
         """At least what the arrays take: of those that were replaced, the former ones are counted, too."""
-        """By label id, those used last at the end."""
+        self.lineage = object()
+        """The same for states whose tables follow each other."""
         self._large: set[int] = set()
         """Labels of properties whose values take more than the budget."""
         self._looks: Counter[int] = Counter()
@@ -311,6 +313,7 @@ class Properties:
         def changed(id: int, before: frozenset[int]) -> frozenset[int]:
             return before.union(changed_in[id].tolist()) if id in changed_in else before
 
+        self.lineage = former.lineage
         self._large, self._bytes = former._large, former._bytes
         self._looks, self._sweeps = former._looks, former._sweeps
         for id, table in list(former._tables.items()):
@@ -344,6 +347,7 @@ class Properties:
         self._behind.clear()
         self.drop_arrays()
         self._large = set()
+        self.lineage = object()
         self._looks, self._sweeps = Counter(), Counter()
 
     def drop_arrays(self) -> None:

@@ -237,7 +237,7 @@ class DeltaQuery:
     def read(self, net: Net, type_label: int | None) -> Ints:
         """Return the vertices of which a batch changes a label or property that the query reads: sorted."""
         rows = np.concatenate([net.removed, net.added])
-        rows = rows[_is_fact(rows, type_label)]
+        rows = rows[is_fact(rows, type_label)]
         return np.unique((rows if self.reads is None else rows[np.isin(rows[:, 0], list(self.reads))])[:, 1])
 
     @property
@@ -248,7 +248,7 @@ class DeltaQuery:
 
     def edges(self, rows: Ints, type_label: int | None) -> Ints:
         """Return those of some triples that matter to its matches."""
-        rows = rows[~_is_fact(rows, type_label)]
+        rows = rows[~is_fact(rows, type_label)]
         return rows if self.edge_labels is None else rows[np.isin(rows[:, 0], self.edge_labels)]
 
     def block(self, rows: Ints) -> Block:
@@ -262,7 +262,7 @@ class DeltaQuery:
         return len(self.pattern.outputs) + self.counted
 
 
-def _is_fact(rows: Ints, type_label: int | None) -> NDArray[np.bool_]:
+def is_fact(rows: Ints, type_label: int | None) -> NDArray[np.bool_]:
     """Return which triples are labels or properties."""
     found: NDArray[np.bool_] = (rows[:, 2] >= LITERAL_BASE) | (rows[:, 0] == (-1 if type_label is None else type_label))
     return found
