@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
-
-from graphdb.common.classes.records import dataclass
 
 _RESERVED = 3 << 10
 """Bytes of shared memory that the driver and static variables of our kernels take of a block's."""

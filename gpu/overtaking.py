@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
-from graphdb.common.classes.records import dataclass
 from graphdb.plan.executor import Control
 
 

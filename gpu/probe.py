@@ -10,10 +10,10 @@ import ctypes
 import ctypes.util
 import importlib.metadata
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from graphdb._version import DISTRIBUTION
-from graphdb.common.classes.records import dataclass
 from graphdb.gpu.code import compiler
 
 _MAJOR, _MINOR = 75, 76

@@ -9,13 +9,12 @@ them with the kernels.  The host never waits for either.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.gpu.code.launch import Device
 from graphdb.gpu.data.graph import address
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.stopping import checked
 from graphdb.grammar import syntax as s
 from graphdb.grammar.build_base import Base, Rule, always, items, node_of, node_of_all

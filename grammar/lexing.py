@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from graphdb.common.classes.lazy import lazy
 from graphdb.common.errors import ParseError
+from graphdb.common.lazy import lazy
 from graphdb.common.stopping import EVERY, check_stop
 from graphdb.grammar.spelling import IRI, QUOTED, RESERVED, STRING, TRIVIA
 

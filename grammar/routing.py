@@ -11,9 +11,9 @@ import itertools
 import re
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum
 
-from graphdb.common.classes.records import dataclass
 from graphdb.grammar.spelling import IRI, QUOTED, STRING
 
 

@@ -9,10 +9,10 @@ caller's, and every statement joins the caller's transaction (or commits by itse
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.transactions import Transactions
 from graphdb.common.errors import StorageError
 from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD

@@ -14,14 +14,13 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
 from graphdb.common import compiling
-from graphdb.common.classes.records import dataclass
 from graphdb.gpu.code import archive, compiler
 from graphdb.gpu.code.archive import Archive
 from graphdb.gpu.code.compiler import Cancel, Compiler

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from graphdb.common.classes.records import dataclass
 from graphdb.gpu.card import Limits
 from graphdb.gpu.code.launch import BLOCK, SAMPLES, VARIANTS, Device, StopFlag
 from graphdb.gpu.data.graph import DeviceGraph, address

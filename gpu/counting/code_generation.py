@@ -9,8 +9,8 @@ written by :mod:`.register_code`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from graphdb.common.classes.records import dataclass
 from graphdb.gpu.card import Limits
 from graphdb.gpu.code.launch import VARIANTS
 from graphdb.gpu.code.layout import RANKED

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import GraphDBError
 from graphdb.gpu.background import in_background, while_alive
 from graphdb.gpu.code.compiler import Cancelled

@@ -7,14 +7,13 @@ All of it depends on the data and on candidate sets alone, so it is cached with 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.gpu.code.layout import RANKED
 from graphdb.gpu.counting.ranks import Ranked, Ranks, rank_relations
 from graphdb.gpu.counting.registers import Unsupported

@@ -7,12 +7,12 @@ into bits, and the shorter list is scanned.  Vertices that many lists hold have 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.plan.checks import Relation
 from graphdb.storage.graph.pcsr import Partition
 from graphdb.storage.graph.signatures import runs

@@ -7,9 +7,8 @@ list ``r`` is ``L<r>`` with ``N<r>`` entries; values by vertex are ``D<r>``, wit
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from graphdb.common.classes.records import dataclass
 from graphdb.gpu.counting.registers import Layout
 from graphdb.plan.counting.programs import Bundle, Intersect, Load, Through
 

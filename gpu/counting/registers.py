@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from graphdb.common.classes.records import dataclass
 from graphdb.gpu.card import Limits
 from graphdb.plan.checks import Relation
 from graphdb.plan.counting.programs import Accumulate, Bundle, Instruction, Intersect, Load, Part, Through, Total

@@ -11,12 +11,12 @@ the last, and for each such block how far its lists stand from there.
 from __future__ import annotations
 
 import weakref
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.pinned import Pinned, pinned, pinned_copy
 from graphdb.storage.graph.pcsr import Partition

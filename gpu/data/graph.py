@@ -8,6 +8,7 @@ partitions has the same six cells with device addresses.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
@@ -15,7 +16,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.data.divided import SHORT, DividedLists, divide
 from graphdb.gpu.data.in_place import SPANS, Scatter, SpansCopy, missing_bytes

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import DeviceError, MemoryLimitError
 from graphdb.gpu.card import Rates
 from graphdb.gpu.data.divided import VertexBlocks, can_be_divided, reads_when_found

@@ -7,6 +7,7 @@ segments of whole lists are copied for each, and take more room (GridGraph; Zhu,
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -14,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.gpu.code.launch import Device
 from graphdb.gpu.data.graph import segment_offsets
 from graphdb.gpu.data.pinned import pinned_copy

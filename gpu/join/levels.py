@@ -9,13 +9,12 @@ grouped without being sorted (GAMMA, pattern mining, §6.1).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.gpu.code.layout import Cell, Kind, ListCell, ListKind, Place
 from graphdb.gpu.data.graph import DeviceGraph, DevicePartition, address, segment_layer
 from graphdb.gpu.join.segmented import Segmentation

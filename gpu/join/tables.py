@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from graphdb.common.classes.records import dataclass
 from graphdb.gpu.data.graph import address
 
 

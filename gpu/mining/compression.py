@@ -8,12 +8,12 @@ how many stay before them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device, Module, faults
 from graphdb.gpu.data.graph import address
 from graphdb.gpu.watch import Watch

@@ -8,12 +8,12 @@ looked at in pieces, so that what kernels write has a place that was taken befor
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.code.launch import VARIANTS, Device, StopFlag, faults
 from graphdb.gpu.code.layout import PatternCell

@@ -6,7 +6,8 @@ sets, constants and codes are read from tables.  Of the values bound so far, a b
 
 from __future__ import annotations
 
-from graphdb.common.classes.records import dataclass
+from dataclasses import dataclass
+
 from graphdb.gpu.search.reads import FIRST_ROW, Reads, row_of
 from graphdb.gpu.search.stealing import carry_text
 from graphdb.plan.physical import CHECK_COLUMNS, EDGES, JOIN, SCAN, Op, PhysicalPlan, StepColumn

@@ -7,12 +7,12 @@ candidate sets are always asked as bits.
 from __future__ import annotations
 
 from collections.abc import Set
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.gpu.data.graph import DeviceGraph, DevicePartition, address
 from graphdb.gpu.data.residency import coded_rows
 from graphdb.plan.physical import CONSTANT_LIST, Op, PhysicalPlan, VertexStep

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
@@ -21,7 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
 from graphdb.gpu.code.layout import LETTER, LEVEL_WORDS, RUN, STACK_WORDS
 from graphdb.gpu.data.graph import DeviceGraph, address

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
-
-from graphdb.common.classes.records import dataclass
 
 
 class Span(NamedTuple):

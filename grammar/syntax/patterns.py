@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 
-from graphdb.common.classes.records import dataclass
 from graphdb.grammar.syntax.expressions import IriLiteral, MapLiteral, Parameter, Variable
 from graphdb.grammar.syntax.names import HERE, LabelExpression, Span
 from graphdb.grammar.syntax.nodes import Expression

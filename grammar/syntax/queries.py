@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from graphdb.common.classes.records import dataclass
 from graphdb.grammar.syntax.clauses import (
     CreateClause,
     DeleteClause,

@@ -15,6 +15,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,6 @@ import numpy as np
 from graphdb.cluster import tasks
 from graphdb.cluster.partition_files import Partitions, published
 from graphdb.cluster.tasks import Cuts, File, Job, Limits, OtherPlan, Source, Triples, cuts_of, digest_of
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import ExecutionError, GraphDBError, NotSupportedError
 from graphdb.execute.host import RATE, HostExecutor
 from graphdb.execute.work_profile import LastRun, WorkProfile

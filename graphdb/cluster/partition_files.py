@@ -13,14 +13,13 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import GraphDBError, NotSupportedError, StorageError
 from graphdb.storage.arrays.arrow import table_of
 from graphdb.storage.file.parquet import ParquetFile

@@ -15,7 +15,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from graphdb.cluster.partition_files import Partitions
 from graphdb.cluster.partition_source import PartitionSource
-from graphdb.common.classes.records import dataclass
 from graphdb.common.config import Budget
 from graphdb.common.errors import ExecutionError
 from graphdb.execute.choose import open_device

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 
 from graphdb.common.arguments import number_of
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import GraphDBError
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,

@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.terms import RDF_TYPE
 from graphdb.functions.table import NAMES
 

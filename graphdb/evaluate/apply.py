@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from graphdb.common import arrow
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import TypeMismatchError
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import INTEGER, Type

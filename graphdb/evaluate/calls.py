@@ -7,9 +7,9 @@ is null: :func:`strict` makes that so, for all whose signature says it (:mod:`gr
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import GraphDBError, TypeMismatchError
 from graphdb.evaluate.values import Edge, Path, Vertex, is_number, type_name
 from graphdb.functions.signature import Kind, Signature

@@ -7,10 +7,10 @@ These run for each value that asks, as queries of their own that start from one 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphdb.common import arrow
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.types import Type
 from graphdb.evaluate.columns.codec import Keys, column_of, type_of, values_of
 from graphdb.grammar import syntax as ast

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.errors import ExecutionError
 from graphdb.common.values.literals import value_of

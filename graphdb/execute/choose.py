@@ -13,10 +13,10 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError
 from graphdb.execute.devices import Devices, Hint, best_device, devices_named
 from graphdb.execute.host import HostExecutor

@@ -6,10 +6,10 @@ Nothing of CUDA's is imported here: the driver is asked (:mod:`graphdb.gpu.probe
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Literal, cast
 
 from graphdb.common.arguments import brief
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import DeviceError, GraphDBError
 from graphdb.gpu.probe import probe
 

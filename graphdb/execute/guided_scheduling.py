@@ -13,12 +13,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import DeviceError, GraphDBError, MemoryLimitError, QueryInterrupted
 from graphdb.execute.scheduler import WAIT
 from graphdb.plan.executor import Block, Control

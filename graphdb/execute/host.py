@@ -10,14 +10,13 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import MemoryLimitError, QueryTimeout
 from graphdb.execute.counting.cliques import count_cliques
 from graphdb.execute.counting.crt import Numbers, times

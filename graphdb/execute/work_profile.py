@@ -7,12 +7,12 @@ says what its units took together; within a share weights go on telling how it s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.plan.shares import Division
 
 POINTS = 1 << 12

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
-
-from graphdb.common.classes.records import dataclass
 
 Kind = Literal[
     "any", "boolean", "edge", "element", "float", "integer", "list", "literal", "long", "map", "named", "number",

@@ -9,10 +9,10 @@ derives the same from the join's difference: Kankanamge et al., SIGMOD 2017).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import permutations
 from typing import TypeAlias
 
-from graphdb.common.classes.records import dataclass
 from graphdb.incremental.lists import Size
 from graphdb.incremental.relations import Relation
 from graphdb.pattern.graph import PatternEdge, PatternGraph

@@ -9,13 +9,12 @@ edges concern is taken at the first of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import NotSupportedError
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental.lists import Lists

@@ -8,8 +8,8 @@ not the pattern's: a match is found at the least of its changed edges, wherever 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from graphdb.common.classes.records import dataclass
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import PatternEdge, PatternGraph
 from graphdb.plan.symmetry import LARGEST, Automorphisms

@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Sequence, Sized
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,6 @@ import numpy as np
 
 from graphdb.common import arrow
 from graphdb.common.arrow import strings
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.fetch import fetched, table_of_frame
 from graphdb.common.errors import LoadError
 from graphdb.common.values.elements import Node

@@ -8,9 +8,9 @@ A row of ``_graphdb.continuous_query`` is one; its answer is in ``_graphdb.answe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import BindError, ParameterError
 from graphdb.storage.file.prepared_sql import execute

@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.fetch import fetched
 from graphdb.common.duckdb.transactions import TOUCH
 from graphdb.common.errors import GraphDBError, StorageError

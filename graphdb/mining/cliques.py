@@ -6,12 +6,12 @@ Maximal ones are enumerated (:mod:`.kernels.clique_kernels`), and so is the firs
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.execute.scheduler import Pause
 from graphdb.grammar.syntax import MatchMode
 from graphdb.mining.graph import UNLABELLED, MiningGraph

@@ -10,13 +10,12 @@ their domains found on the host (:mod:`.domains`) or on a device (:mod:`graphdb.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import DeviceError, MemoryLimitError
 from graphdb.grammar.syntax import MatchMode
 from graphdb.mining import domains

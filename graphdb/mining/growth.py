@@ -7,11 +7,11 @@ frequent single edges can add there; then their canonical labels, of which the d
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.mining.patterns import Pattern
 from graphdb.mining.primitives.canonical import canonical, distinct
 from graphdb.plan.domains import EDGES, PLACES, Candidates

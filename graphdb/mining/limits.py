@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeVar
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.config import cores
 from graphdb.common.errors import MemoryLimitError
 from graphdb.execute.host import HostExecutor

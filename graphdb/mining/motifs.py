@@ -13,7 +13,7 @@ the codes that occur get canonical labels.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, pairwise
 from typing import Any
@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import MemoryLimitError, QueryTimeout
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.scheduler import Pause

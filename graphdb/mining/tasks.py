@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
 from graphdb.common import arrow
 from graphdb.common.arrow import strings
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import ExecutionError, ParameterError
 from graphdb.common.values.types import INTEGER, NODE, STRING, Column, list_of
 from graphdb.grammar import syntax as ast

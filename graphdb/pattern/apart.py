@@ -7,9 +7,8 @@ apart, each is matched by itself, and SQL joins their rows by the condition (a h
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from graphdb.common.classes.records import dataclass
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import conjuncts

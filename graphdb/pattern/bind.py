@@ -8,13 +8,12 @@ evaluated here.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import GraphDBError, NotSupportedError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk

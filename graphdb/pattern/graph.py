@@ -6,13 +6,12 @@ Ids here are *vertex ids of the data graph* (:class:`graphdb.storage.graph.data_
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.grammar.syntax import MatchMode
 
 Duplicates = Literal["keep", "drop", "count"]

@@ -7,12 +7,11 @@ import os
 import tempfile
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.elements import Node, Relationship
 from graphdb.pictures import MOST, asset
 from graphdb.pictures.bridge import registered

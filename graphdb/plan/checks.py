@@ -5,13 +5,12 @@ A :class:`Relation` names a partition of the data graph; conditions on edges are
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.storage.graph.pcsr import Direction
 
 Ints = NDArray[np.int64]

@@ -11,10 +11,9 @@ of a kind has led to a vertex, the next of that kind has more to choose from tha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from graphdb.common.classes.records import dataclass
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph, PatternVertex
 from graphdb.storage.graph.data_graph import DataGraph

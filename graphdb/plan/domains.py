@@ -7,12 +7,11 @@ the patterns of a level, and stores the domains of those that are frequent for t
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-from graphdb.common.classes.records import dataclass
 
 Ints = NDArray[np.int64]
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-from graphdb.common.classes.records import dataclass
 
 Ints = NDArray[np.int64]
 Narrow = NDArray[np.int32]

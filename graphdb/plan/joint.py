@@ -8,11 +8,10 @@ take, 32 are different.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from graphdb.common.classes.records import dataclass
 from graphdb.plan.counting.plan import CountingPlan, added_up, parts_of
 from graphdb.plan.counting.programs import Part
 from graphdb.plan.physical import PhysicalPlan

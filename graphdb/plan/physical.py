@@ -9,14 +9,13 @@ Executors know this module and storage's arrays, nothing above.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.pattern.graph import Duplicates, PatternGraph
 from graphdb.plan.checks import Check, Neighbours, Relation
 from graphdb.storage.graph.data_graph import DataGraph

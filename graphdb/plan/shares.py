@@ -8,7 +8,7 @@ counts add up, and rows follow one another.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Literal, Protocol
@@ -16,7 +16,6 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.plan.executor import Block, Control, Executor
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import CliqueCount, PhysicalPlan, VertexStep

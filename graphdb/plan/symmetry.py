@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations, pairwise, permutations
 from math import factorial, prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.lazy import lazy
-from graphdb.common.classes.records import dataclass
+from graphdb.common.lazy import lazy
 from graphdb.pattern.graph import PatternGraph
 
 Pair = tuple[int, int]

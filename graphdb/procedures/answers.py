@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
 from typing import Any, TypeAlias
 
 from graphdb.common import arrow
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.fetch import table_of_frame
 from graphdb.common.values.types import Base, Type
 from graphdb.procedures.signature import Field

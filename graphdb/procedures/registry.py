@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import BindError, ExecutionError, GraphDBError, ParseError, TypeMismatchError, nearest
 from graphdb.common.values.elements import Node, Path, Relationship
 from graphdb.procedures.answers import Answer, Unfit, answer_of

@@ -6,8 +6,8 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import GraphDBError
 from graphdb.procedures.types import ANY, ValueType, type_of
 

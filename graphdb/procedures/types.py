@@ -7,12 +7,11 @@ import re
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import chain
 from typing import Any
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import GraphDBError
 from graphdb.common.values import temporal
 from graphdb.common.values.elements import Node, Path, Relationship

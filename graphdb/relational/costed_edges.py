@@ -7,9 +7,9 @@ text with the same pattern and cost, or the same one with other ends, goes along
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from graphdb.common.classes.records import dataclass
 from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.decimals import shortest_sql
 from graphdb.common.values.terms import LITERAL_BASE, Kind
 from graphdb.common.values.types import Base, Column, Type, edge_numbers, has_ids

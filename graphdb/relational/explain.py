@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from graphdb.common import arrow
 from graphdb.common.arrow import strings
-from graphdb.common.classes.records import dataclass
 from graphdb.plan.explain import aligned, explain_text, verdict
 from graphdb.relational.edges.parallel_edges import resolutions
 from graphdb.relational.paths.base import FIXED, FOUND, PreparedPaths

@@ -10,13 +10,13 @@ Plans are referred to weakly: they live as long as the plan cache, or a run, has
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.physical import PhysicalPlan
 

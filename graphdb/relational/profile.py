@@ -10,11 +10,10 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from graphdb.common import arrow
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.connection import Connection
 
 T = TypeVar("T")

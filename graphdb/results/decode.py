@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
-from graphdb.common.classes.lazy import lazy
+from graphdb.common.lazy import lazy
 from graphdb.common.values.elements import Node
 from graphdb.common.values.elements import Path as PathOfResult
 from graphdb.common.values.entities import Edge, Path, Vertex

@@ -6,6 +6,7 @@ All vertices, edges and paths in the rows are in it, once each, with the ends of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import ExecutionError
 from graphdb.common.values.elements import Node, Path, Relationship
 from graphdb.common.values.entities import Edge, Vertex

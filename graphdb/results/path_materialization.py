@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import compress, count, pairwise, repeat, starmap
 from operator import sub
 from typing import Any, Protocol
@@ -12,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
-from graphdb.common.classes.lazy import lazy
-from graphdb.common.classes.records import dataclass
+from graphdb.common.lazy import lazy
 from graphdb.common.values.elements import Path, Relationship, fill, filled, without_collection
 from graphdb.common.values.types import CODE_BITS, LABEL_OF
 from graphdb.storage.arrays.texts import number_integers

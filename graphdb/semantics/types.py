@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.temporal import Temporal
 from graphdb.procedures.types import ValueType
 

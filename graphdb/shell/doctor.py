@@ -10,9 +10,9 @@ import platform
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from graphdb._version import DISTRIBUTION, __version__
-from graphdb.common.classes.records import dataclass
 from graphdb.common.config import cores, memory_bytes, physical_memory
 from graphdb.common.render import plural
 from graphdb.gpu.code import machine_code

@@ -12,7 +12,7 @@ some 20 ms for a million values, a fifth of what a join takes, so that nothing o
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.duckdb.fetch import batches
 from graphdb.common.values.terms import LITERAL_BASE

@@ -7,14 +7,13 @@ state of the data; the next state takes over what did not change.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import Kind

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import (
     GraphDBError,
     NotSupportedError,

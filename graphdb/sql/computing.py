@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from graphdb.common import arrow
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import GraphDBError
 from graphdb.common.values.types import Type
 from graphdb.grammar import syntax as ast

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.identifiers import OURS
 from graphdb.common.errors import NotSupportedError, with_place
 from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdb.common.classes.records import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(slots=True)

@@ -9,8 +9,8 @@ before the clause.  Whether other variables or other rows are the same vertex or
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from graphdb.common.classes.records import dataclass
 from graphdb.evaluate.builtins.scalar import FACETS
 from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast

@@ -8,10 +8,10 @@ that there is (:func:`of_keys`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from graphdb.common import arrow
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.decimals import AFTER, BEFORE, shortest_sql
 from graphdb.common.values.literals import literal_of
 from graphdb.common.values.temporal_python import from_python

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from graphdb.common import arrow
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.types import INTEGER, Base, Type
 from graphdb.relational.projection.relation import ORDER, Relation, Source

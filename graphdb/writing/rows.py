@@ -14,7 +14,7 @@ import numpy as np
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
-from graphdb.common.classes.lazy import lazy
+from graphdb.common.lazy import lazy
 from graphdb.common.values.types import ANY, Base, Column, Type
 from graphdb.evaluate.columns.codec import Keys, column_of, values_of
 from graphdb.evaluate.context import Row

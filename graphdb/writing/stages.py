@@ -6,11 +6,10 @@ Everything here follows from the text (and the keys of maps among the parameters
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from graphdb.common.by_identity import ByIdentity
-from graphdb.common.classes.records import dataclass
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.compose import is_plain
 from graphdb.grammar.walk import parts_of, walk

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.terms import RDF_TYPE, VERTEX
 from graphdb.evaluate.context import Context
 from graphdb.grammar import syntax as ast

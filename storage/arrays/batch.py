@@ -6,6 +6,7 @@ A term's code is its number among the batch's resources, or among its literals w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.terms import DATATYPE, LANGUAGE, LITERAL_BASE
 from graphdb.storage.arrays.spill import SpillArray, SpillFile
 

@@ -14,9 +14,8 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-
-from graphdb.common.classes.records import dataclass
 
 _DROPPED = 8
 """One of so many files is dropped when there are too many."""

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-
-from graphdb.common.classes.records import dataclass
 
 ITEMS = {
     "b1": np.bool_, "i1": np.int8, "u1": np.uint8, "i4": np.int32, "u4": np.uint32, "i8": np.int64, "u8": np.uint64,

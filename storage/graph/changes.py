@@ -6,13 +6,12 @@ Vertex ids are dense, resources before literals, so new resources move all liter
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.sorted_sets import joined, without
 from graphdb.storage.file.prepared_sql import execute

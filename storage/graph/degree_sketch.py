@@ -8,12 +8,10 @@ the ``k``-th powers of all degrees (falling powers, where edges must differ).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-
-from graphdb.common.classes.records import dataclass
 
 Ints = NDArray[np.int64]
 

@@ -7,14 +7,13 @@ A triple of a label without such rows is one edge without properties.  Of the ot
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.storage.graph.changes import Sizes, moved_ids
 
 Ints = NDArray[np.int64]

@@ -12,13 +12,12 @@ orientation 0 where the vertex itself is the subject and 1 where it is the objec
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.storage.arrays.sorted_sets import places
 from graphdb.storage.graph.in_place.spans import Spans
 

@@ -9,11 +9,11 @@ import re
 import stat
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.open_files import name_of
 from graphdb.common.errors import LoadError, nearest
 from graphdb.storage.file.pipes import Reader, is_pipe, read_pipe

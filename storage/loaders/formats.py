@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import Enum
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import LoadError, NotSupportedError, nearest
 
 

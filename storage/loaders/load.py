@@ -9,11 +9,10 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.config import LOADS
 from graphdb.common.errors import LoadError, MemoryLimitError
 from graphdb.common.progress import Progress

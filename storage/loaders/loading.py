@@ -18,14 +18,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from graphdb.common import arrow
-from graphdb.common.classes.records import dataclass
 from graphdb.common.progress import Progress
 from graphdb.common.stopping import check_stop
 from graphdb.storage.arrays.batch import LITERAL

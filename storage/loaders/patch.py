@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import LoadError
 from graphdb.storage.arrays.arrow import string_places
 from graphdb.storage.arrays.batch import Batch

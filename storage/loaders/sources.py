@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Mapping as Mapped
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BytesIO
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common import arrow
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.fetch import fetched
 from graphdb.common.errors import LoadError
 from graphdb.storage.loaders.files import DataFile, find, opened

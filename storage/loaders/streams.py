@@ -11,11 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import BinaryIO
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import LoadError
 from graphdb.common.stopping import stopping
 from graphdb.storage.loaders.compression import Damaged, decompressed, refuse_utf16

@@ -9,13 +9,13 @@ too: what is left to look up is what was there before of the objects, label by l
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays import small_joins
 from graphdb.storage.arrays.arrow import values as plain

@@ -7,6 +7,7 @@ and its memory is bounded (:mod:`graphdb.storage.arrays.external_sort`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.fetch import batches
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.storage.arrays.arrow import ArrowViews, values

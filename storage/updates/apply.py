@@ -13,14 +13,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from graphdb.common import arrow
 from graphdb.common.arrow import strings
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import ArrowViews, values
 from graphdb.storage.arrays.batch import LITERAL

@@ -13,6 +13,7 @@ are written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,6 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
-from graphdb.common.classes.records import dataclass
 from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.arrays.batch import LITERAL, Edges, Terms, ids
 from graphdb.storage.arrays.external_sort import Group, Labels, Others, Piece, Whole, by_label, fresh, in_chunks, whole

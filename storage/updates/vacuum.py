@@ -10,9 +10,9 @@ memory, and the pages of hashes, are of the previous ids and are dropped.  Names
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.dictionary.terms import AHEAD, names_ahead, term_counts
 from graphdb.storage.dictionary.text_compression import LONG

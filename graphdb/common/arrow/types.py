@@ -6,12 +6,11 @@ https://arrow.apache.org/docs/format/CDataInterface.html
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from graphdb.common.classes.lazy import lazy
-from graphdb.common.classes.records import dataclass
+from graphdb.common.lazy import lazy
 
 _NUMPY = {
     "c": "i1", "C": "u1", "s": "i2", "S": "u2", "i": "i4", "I": "u4", "l": "i8", "L": "u8", "e": "f2", "f": "f4",

@@ -15,9 +15,9 @@ import time
 import weakref
 from collections.abc import Iterable, Mapping
 from copy import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb import progress_bar
 from graphdb.common.duckdb.errors import failure, is_signal, opening_error, refuse_no_path, refuse_others
 from graphdb.common.duckdb.fetch import abandon, register, rows_of

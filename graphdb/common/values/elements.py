@@ -6,11 +6,9 @@ import gc
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-
-from graphdb.common.classes.records import dataclass
 
 Element = TypeVar("Element")
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import datetime as python
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import total_ordering
 from typing import ClassVar
 from zoneinfo import ZoneInfo
-
-from graphdb.common.classes.records import dataclass
 
 SECOND = 10**9
 """Nanoseconds."""

@@ -10,6 +10,7 @@ no value is bent to fit its neighbours.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
@@ -18,7 +19,6 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.decimals import shortest
 from graphdb.common.values.terms import Kind

@@ -7,12 +7,11 @@ upper bound, for a loop (GQL, ISO/IEC 39075:2024, §22.4).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import NotSupportedError
 from graphdb.evaluate.values import Edge, Path, Vertex
 from graphdb.grammar import syntax as ast

@@ -8,10 +8,9 @@ first, and then no more paths than it may want are stored for each pair of verte
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import BindError, NotSupportedError
 from graphdb.evaluate.paths.automaton import PLACES, Automaton, Trace
 from graphdb.evaluate.paths.shortest import Shortest

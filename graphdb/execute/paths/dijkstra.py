@@ -7,14 +7,13 @@ searched for from each of the start's edges, which the way back must not take ag
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.lazy import lazy
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import ExecutionError
+from graphdb.common.lazy import lazy
 from graphdb.execute.paths.path_rows import PathRows
 from graphdb.execute.paths.traversal import BUDGET
 from graphdb.plan.executor import Control

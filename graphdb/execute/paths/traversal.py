@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.execute.paths.path_rows import PathRows
 from graphdb.plan.executor import Control
 from graphdb.plan.paths import PathStep

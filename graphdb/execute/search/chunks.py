@@ -10,13 +10,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.execute.scheduler import WAIT
 from graphdb.execute.search.worker import Found, Search, Sizes, acquire, release
 from graphdb.plan.executor import Control

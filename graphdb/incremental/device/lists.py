@@ -10,12 +10,12 @@ host when the copy is made have one here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.gpu.code.launch import BLOCK
 from graphdb.gpu.data.graph import address
 from graphdb.incremental import frame

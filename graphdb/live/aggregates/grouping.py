@@ -9,10 +9,9 @@ is computed again of the group.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.values.types import NULL, Base, Column
 from graphdb.grammar import syntax as ast

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import BindError, NotSupportedError
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.grammar import syntax as ast

@@ -8,10 +8,11 @@ hashed there, and the vertices that patterns take are marked there (:mod:`graphd
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import NotSupportedError
 from graphdb.execute.scheduler import Pause
 from graphdb.mining.graph import MiningGraph

@@ -9,11 +9,11 @@ vertex) would be that are sorted otherwise.  A device that finds the quick patte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.execute.scheduler import Pause
 from graphdb.mining.limits import Limits
 from graphdb.mining.primitives.table import EmbeddingTable

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.mining.graph import MiningGraph
 from graphdb.mining.limits import Limits
 from graphdb.plan.extension import Compressor

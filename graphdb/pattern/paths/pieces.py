@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from graphdb.common.classes.records import dataclass
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import conjuncts
 from graphdb.pattern.free import free_variables

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from graphdb.common.classes.records import dataclass
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.paths.lengths import OF_PATHS
 

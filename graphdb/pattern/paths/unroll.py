@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from graphdb.common.classes.records import dataclass
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import conjuncts, variables_in
 from graphdb.pattern.paths.pieces import names_of

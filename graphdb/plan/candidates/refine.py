@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.plan.candidates.refinement import Refine, Refinement, Sets
 
 Ints = NDArray[np.int64]

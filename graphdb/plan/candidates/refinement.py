@@ -8,13 +8,12 @@ go over the pattern vertices in the same order and end at the same time, so the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.storage.graph.pcsr import Partition
 
 Ints = NDArray[np.int64]

@@ -13,15 +13,14 @@ can match are dropped, and those that are isomorphic are counted once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain, permutations, product
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.lazy import lazy
-from graphdb.common.classes.records import dataclass
+from graphdb.common.lazy import lazy
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.checks import Check, EdgeCount, EdgesDiffer, Never, NotBothEqual, Relation, Unequal
 from graphdb.plan.counting.stars import alike_leaves, all_different

@@ -10,11 +10,10 @@ to all others share them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
 
-from graphdb.common.classes.records import dataclass
 from graphdb.plan.bits import members
 from graphdb.plan.counting.costs import CountingCosts
 from graphdb.plan.counting.programs import (

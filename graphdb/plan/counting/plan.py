@@ -8,14 +8,13 @@ How the terms come about is the matter of :mod:`graphdb.plan.counting.inclusion_
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.plan.checks import Relation
 from graphdb.plan.counting.inclusion_exclusion import Quotient
 from graphdb.plan.counting.programs import Bundle, Part, Weight

@@ -7,11 +7,10 @@ one vertex; its instructions fill registers, the sparse vectors over which inner
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from graphdb.common.classes.lazy import lazy
-from graphdb.common.classes.records import dataclass
+from graphdb.common.lazy import lazy
 from graphdb.plan.counting.inclusion_exclusion import Member
 
 

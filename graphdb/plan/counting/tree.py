@@ -15,11 +15,11 @@ the one that is chosen costs, and where it is worth keeping counts, random walks
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.plan.bits import members
 from graphdb.plan.candidates.space import CandidateSpace
 from graphdb.plan.ordering.sample import MIN_ARRIVALS, walked_tree

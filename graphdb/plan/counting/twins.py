@@ -9,7 +9,7 @@ search scans pairs of data vertices.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import combinations
 from typing import Any
@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.checks import Check, Relation, Unequal

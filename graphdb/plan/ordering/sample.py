@@ -12,13 +12,12 @@ expected to take several times as long; how many they are depends on that.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.cost import SEARCH, Estimates, extend, links_of

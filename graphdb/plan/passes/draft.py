@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
-from graphdb.common.classes.lazy import lazy
-from graphdb.common.classes.records import dataclass
+from graphdb.common.lazy import lazy
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.candidates.refinement import Refine
 from graphdb.plan.candidates.space import CandidateSpace

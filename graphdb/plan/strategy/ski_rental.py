@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
-
-from graphdb.common.classes.records import dataclass
+from dataclasses import dataclass, field
 
 DOUBT = 2.0
 """A strategy that has not been measured must be estimated to be so many times faster than a measured one, …"""

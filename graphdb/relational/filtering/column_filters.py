@@ -8,6 +8,7 @@ be intersected.  Whole numbers and points in time are compared so; what else the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.temporal import DateTime
 from graphdb.common.values.temporal_python import from_python
 from graphdb.common.values.terms import LITERAL_BASE

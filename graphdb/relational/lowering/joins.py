@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from graphdb.common import arrow
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import EDGE, INTEGER, NODE, Base, Type
 from graphdb.grammar import syntax as ast

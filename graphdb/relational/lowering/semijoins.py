@@ -8,9 +8,8 @@ while a query is lowered.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.types import BOOLEAN
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk

@@ -9,10 +9,9 @@ the pattern leads it from edge to edge.  What a path may not take of the clause'
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import EDGE, INTEGER, NODE, PATH, TERM, Base, Type, list_of
 from graphdb.grammar import syntax as ast

@@ -10,13 +10,13 @@ of its edges are one pattern, and those that match together stay together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import ExecutionError, TypeMismatchError
 from graphdb.grammar import syntax as ast
 from graphdb.plan.paths import Along, Weighted

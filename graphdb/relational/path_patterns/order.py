@@ -8,9 +8,8 @@ the rest is matched around where it leads to.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from graphdb.common.classes.records import dataclass
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import conjuncts
 from graphdb.pattern.free import free_variables, subqueries_in

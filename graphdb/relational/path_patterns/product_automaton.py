@@ -8,13 +8,12 @@ node ``s * vertices + v``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import MemoryLimitError
 
 Ids = NDArray[np.int64]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.types import NODE, PATH, list_of
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import conjuncts, variables_in

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import repeat
 
 import numpy as np
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.types import EDGE, INTEGER, PATH, Type, list_of, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, bind, variables_in

@@ -10,13 +10,13 @@ needs (:class:`Late`): filters, order and LIMIT come first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
-from graphdb.common.classes.records import dataclass
 from graphdb.common.stopping import checked
 from graphdb.common.values.terms import Kind
 from graphdb.snapshot.properties import Properties

@@ -7,9 +7,8 @@ them, and no row is compared with every vertex.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import NotSupportedError, TypeMismatchError
 from graphdb.common.values.types import INTEGER, NODE, Base
 from graphdb.grammar import syntax as ast

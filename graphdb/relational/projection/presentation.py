@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.values.types import LABEL_OF, Base, Column, Type
 from graphdb.sql.from_clause import NAMES_VIEW

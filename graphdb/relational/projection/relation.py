@@ -7,9 +7,8 @@ calls it ``b``.  Names that begin with ``#`` are the engine's own: unnamed verti
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.types import EDGE
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern, variables_in

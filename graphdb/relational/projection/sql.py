@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.types import INTEGER, Column
 from graphdb.grammar import syntax as ast
 from graphdb.relational.projection.arrays import Direct, Late

@@ -6,9 +6,8 @@ Everything here returns None for what it does not know, which is for SQL.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.stopping import checked
 from graphdb.common.values.types import Base, Column
 from graphdb.grammar import syntax as ast

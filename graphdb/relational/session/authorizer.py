@@ -10,8 +10,8 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.errors import database_name
 from graphdb.common.duckdb.open_files import any_has_other_names, refuse_other_name
 from graphdb.common.errors import AccessError

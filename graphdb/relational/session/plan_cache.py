@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 from weakref import ref
 
@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.by_identity import ByIdentity
-from graphdb.common.classes.records import dataclass
 
 if TYPE_CHECKING:
     from graphdb.plan.physical import PhysicalPlan

@@ -8,9 +8,9 @@ these.  What is not certain counts as concerned.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import BindError
 from graphdb.common.values.elements import Node
 from graphdb.functions.table import SIGNATURE_OF

@@ -8,9 +8,9 @@ groups are groups of ids, and names are gathered for the rows that are left.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from graphdb.common.classes.records import dataclass
 from graphdb.storage.catalog import EdgeLabel
 
 

@@ -9,12 +9,11 @@ Aggregation*, VLDB 1995, section 3); expressions, groups and aggregates are then
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from graphdb.common import arrow
-from graphdb.common.classes.records import dataclass
 from graphdb.relational.vectors.algebra import (
     Aggregate,
     Clause,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.types import EDGE, NODE, NULL
 from graphdb.grammar import syntax as ast
 from graphdb.sql.value import SqlValue, column

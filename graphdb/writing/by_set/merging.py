@@ -10,10 +10,9 @@ asks for, only one row after the other tells.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from graphdb.common.classes.records import dataclass
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.compose import is_plain
 from graphdb.grammar.walk import walk

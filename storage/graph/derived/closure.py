@@ -11,13 +11,12 @@ A closure has a number, as an edge label has an id; the number says what it is t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.storage.graph.pcsr import Direction, Layer, Partition, build_partition, partition_of_runs
 
 Ints = NDArray[np.int64]

@@ -6,12 +6,12 @@ since all of them have at least its degree (SMOG §III; Chiba and Nishizeki).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.storage.graph.pcsr import Partition, stable_order
 from graphdb.storage.graph.signatures import runs
 

@@ -6,10 +6,11 @@ collected by :mod:`graphdb.storage.loaders.terms.collect`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.values.terms import DATATYPE
 from graphdb.storage.loaders.formats import N_TRIPLES, mistaken
 from graphdb.storage.loaders.ntriples import line_kernels as kernels

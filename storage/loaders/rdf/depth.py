@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import LoadError
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import JSON_LD, RDF_XML, TRIG, TURTLE, Format

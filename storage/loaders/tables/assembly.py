@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import strings
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb.fetch import fetched
 from graphdb.common.values.terms import DATATYPE, RDF_TYPE, VERTEX, XSD
 from graphdb.storage.arrays.arrow import string_places

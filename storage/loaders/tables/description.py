@@ -21,11 +21,10 @@ import json
 import os
 from collections.abc import Mapping as MappingABC
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import LoadError, nearest
 from graphdb.storage.loaders.tables.headers import Dialect, Mapping
 

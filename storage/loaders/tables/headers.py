@@ -29,10 +29,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from collections.abc import Mapping as MappingABC
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import NoReturn, TypeAlias
 
-from graphdb.common.classes.records import dataclass
 from graphdb.common.errors import LoadError, nearest
 from graphdb.common.values.terms import DEFAULT_NAMESPACE, default_iri, default_name
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import glob
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from graphdb.common import arrow
-from graphdb.common.classes.records import dataclass
 from graphdb.common.duckdb import progress_bar
 from graphdb.common.duckdb.fetch import fetched
 from graphdb.common.duckdb.identifiers import quoted

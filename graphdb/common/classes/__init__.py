@@ -1,1 +1,0 @@
-"""How classes are made: records, and attributes that are computed once."""
