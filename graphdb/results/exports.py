@@ -264,14 +264,14 @@ class Exports:
     def _without_elements(self) -> columnar.Table:
         """Return rows that have no elements, or have them as Python values already."""
         table = self.presented().rename_columns(self.columns)
-        made: dict[int, Any] = {}
-        for i, column in enumerate(self._shape or ()):
-            if made_in_python(column.type) or (self._fetched is not None and has_ids(column.type)):
-                made[i] = self._of_python(i)
-        for i, field in enumerate(table.schema):
-            if i not in made and times_with_offset.is_timetz(field.type):
-                made[i] = times_with_offset.as_texts(table.column(i))
+        made = {
+            i: self._of_python(i)
+            for i, column in enumerate(self._shape or ())
+            if made_in_python(column.type) or (self._fetched is not None and has_ids(column.type))
+        }
         table = table.with_columns(made)
+        times = [i for i, field in enumerate(table.schema) if times_with_offset.is_timetz(field.type)]
+        table = table.with_columns({i: times_with_offset.as_texts(table.column(i)) for i in times})
         found: columnar.Table = self._home.in_one_type(table) if columnar.has_unions(table.schema) else table
         return found
 
