@@ -7,7 +7,8 @@ limits.
 
 A step *opens* when all before it are bound: its lists are found, and narrowed to what the restrictions allow.  Then it
 is *filled*, a window at a time: the shortest list is intersected with the others and passed through the checks, one
-tight loop for each, so that all that is left in the window is a binding.  Going on to the next is then one read, the
+tight loop for each, so that all that is left in the window is a binding, and the lists that later steps read of these
+are prefetched.  Going on to the next is then one read, the
 last step's bindings are copied to the output block together, or only counted.
 
 Everything is reached through the *frame* (:mod:`graphdb.execute.search.frame`).
@@ -30,6 +31,7 @@ from graphdb.execute.search.frame import (
     MATCHES,
     NUMBERS,
     OUTPUTS,
+    PARTITIONS,
     PIECE,
     PIECES,
     ROW_LEVEL,
@@ -45,9 +47,19 @@ from graphdb.execute.search.frame import (
     WORK,
 )
 from graphdb.execute.search.list_kernels import bits_of, open_step
-from graphdb.execute.search.set_kernels import LONG, count_bits, count_common, find, gallop, holds, intersect, keep_bits
+from graphdb.execute.search.set_kernels import (
+    LONG,
+    PARTITION_BYTES,
+    count_bits,
+    count_common,
+    find,
+    gallop,
+    holds,
+    intersect,
+    keep_bits,
+)
 from graphdb.plan.physical import WINDOW
-from graphdb.storage.compile.kernels import entry, kernel, load, store
+from graphdb.storage.compile.kernels import entry, fetch, kernel, load, store
 
 DONE, FULL, YIELD = 0, 1, 2
 """What a search returns."""
@@ -61,6 +73,25 @@ def add_work(frame: int, level: int, work: int) -> None:
     """Note what a step went through, behind all steps' rows: PROFILE tells."""
     at = load(frame, LAST, LONG) + 1 + level
     store(load(frame, ROWS, LONG), at, load(load(frame, ROWS, LONG), at, LONG) + work, LONG)
+
+
+@kernel
+def fetch_lists(frame: int, level: int, address: int, n: int, width: int, like: Any) -> None:
+    """Prefetch the neighbour lists that later steps read of a step's next ``n`` bindings.
+
+    Read one by one, each list is two cache misses, one after the other: its offset, and its beginning.
+    """
+    steps, lists, partitions = load(frame, STEPS, LONG), load(frame, LISTS, LONG), load(frame, PARTITIONS, LONG)
+    slot = load(steps + level * STEP_BYTES, 0, LONG)
+    last = steps + load(frame, LAST, LONG) * STEP_BYTES
+    for k in range(load(steps + level * STEP_BYTES, 3, LONG), load(last, 3, LONG)):
+        row = load(lists + k * LIST_BYTES, 0, LONG)
+        if row >= 0 and load(lists + k * LIST_BYTES, 1, LONG) == slot:
+            partition = partitions + row * PARTITION_BYTES
+            if load(partition, 0, LONG) == 0:
+                table, neighbours = load(partition, 1, LONG), load(partition, 3, LONG)
+                for i in range(n):
+                    fetch(neighbours + load(table, load(address, i, like), LONG) * width)
 
 
 @kernel
@@ -110,6 +141,8 @@ def fill(frame: int, level: int, width: int, like: Any) -> int:
         left = keep(frame, checks + c * CHECK_BYTES, slot, address, n, buffer, width, like)
         if left < n or load(checks + c * CHECK_BYTES, 0, LONG) != 2:
             address, n = buffer, left
+    if level < load(frame, LAST, LONG):
+        fetch_lists(frame, level, address, n, width, like)
     rows = load(frame, ROWS, LONG)
     store(rows, level, load(rows, level, LONG) + n, LONG)
     store(stack, 0, address, LONG)
