@@ -34,12 +34,15 @@ CREATE TABLE _graphdb.degree (label BIGINT NOT NULL, direction UTINYINT NOT NULL
     vertices BIGINT NOT NULL, edges BIGINT NOT NULL, squares HUGEINT NOT NULL);
 CREATE TABLE _graphdb.label_pair (label BIGINT NOT NULL, class BIGINT NOT NULL, direction UTINYINT NOT NULL,
     edges BIGINT NOT NULL, vertices BIGINT NOT NULL);
-CREATE TABLE _graphdb.counted (rows BIGINT[][] NOT NULL);
+CREATE TABLE _graphdb.counted (rows VARCHAR NOT NULL);
 CREATE TABLE _graphdb.continuous_query (number BIGINT NOT NULL, name VARCHAR NOT NULL, text VARCHAR NOT NULL,
     stored BOOLEAN NOT NULL, changes BIGINT, retention VARCHAR, since BIGINT NOT NULL, watch VARCHAR);
 CREATE TABLE _graphdb.batch (query BIGINT NOT NULL, batch BIGINT NOT NULL, noted TIMESTAMPTZ NOT NULL,
     added BIGINT NOT NULL, removed BIGINT NOT NULL);
 """
+
+FORMER = {"counted": (9, "rows BIGINT[][] NOT NULL")}
+"""Tables that had other columns up to a version, and these."""
 
 PAGED = ("resource_key", "literal_key")
 """The tables of pages, which come when they are first worth it; see :mod:`graphdb.storage.dictionary.hash_index`."""

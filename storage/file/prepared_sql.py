@@ -17,6 +17,34 @@ def execute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Any = N
     return connection.execute(parsed(connection, sql), parameters)
 
 
+class Insertion:
+    """An INSERT that waits for the next statement: DuckDB plans and runs one for both sooner than two.
+
+    Parameters
+    ----------
+    sql, parameters
+        The INSERT, and the values of its question marks.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any]) -> None:
+        self._connection = connection
+        self._sql, self._parameters = sql, parameters
+        self._waits = True
+
+    def run(self) -> None:
+        """Run it by itself, unless it has run: what follows is to see its rows."""
+        if self._waits:
+            self._waits = False
+            execute(self._connection, self._sql, self._parameters)
+
+    def run_with(self, sql: str, parameters: list[Any]) -> None:
+        """Run another INSERT, of whose rows it makes none, and itself within the same statement, unless it has run."""
+        if self._waits:
+            self._waits = False
+            sql, parameters = f"WITH first AS ({self._sql}) {sql}", [*self._parameters, *parameters]
+        execute(self._connection, sql, parameters)
+
+
 def execute_script(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     """Run several statements without parameters; the text is a constant of ours."""
     statements = _SCRIPTS.get(sql)

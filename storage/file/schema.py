@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from duckdb_sqlalchemy.datatypes import HugeInteger, UInteger, UTinyInteger
 from sqlalchemy import (
-    ARRAY,
     TIMESTAMP,
     BigInteger,
     Boolean,
@@ -170,7 +169,7 @@ label_pair = Table(
 )
 """Edges of an edge label at vertices of a vertex label (``class``).  Rows of the same three keys are added up."""
 
-counted = Table("counted", metadata, Column("rows", ARRAY(BigInteger, dimensions=2), nullable=False))
+counted = Table("counted", metadata, Column("rows", String, nullable=False))
 """What small changes add to the statistics: see :mod:`graphdb.storage.statistics.tables`."""
 
 continuous_query = Table(

@@ -94,7 +94,8 @@ def verify_tables(connection: duckdb.DuckDBPyConnection, database: str) -> bool:
     version = _version(connection)
     for name, found in tables.items():
         if name in expected and not (name in ddl.PAGED and version < ddl.PAGED_SINCE):
-            _verify_table(name, found, expected[name])
+            last, columns = ddl.FORMER.get(name, (0, ""))
+            _verify_table(name, found, (columns,) if version <= last else expected[name])
     missing = sorted(set(expected) - _later(version) - set(ddl.PAGED) - set(tables))
     if missing:
         raise StorageError(f"{SCHEMA}.{missing[0]} is not a table", hint=HINT)

@@ -13,7 +13,7 @@ and all is dropped where they are not known, or are rolled back.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -120,7 +120,7 @@ class Degrees:
         return table
 
     def pairs(
-        self, connection: duckdb.DuckDBPyConnection, label: int, triples: int, changed: ChangedPairs
+        self, file: Callable[[], duckdb.DuckDBPyConnection], label: int, triples: int, changed: ChangedPairs
     ) -> Pairs | None:
         """Return the pairs of a label as they were after the last change that was followed; None to look them up.
 
@@ -132,7 +132,7 @@ class Degrees:
             self._looked[label] += 1
             worth = self._looked[label] > max(LOOKS, triples // _READ_PAIRS)
             if worth and PAIR_BYTES * triples <= self._memory - self.nbytes:
-                found = self._pairs[label] = Pairs.read(connection, label)
+                found = self._pairs[label] = Pairs.read(file(), label)
                 come, gone = changed
                 found.change(gone, come)
         return found

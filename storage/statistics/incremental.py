@@ -30,7 +30,7 @@ from graphdb.storage.arrays.small_joins import (
     rows_of_columns,
     summed,
 )
-from graphdb.storage.file.prepared_sql import execute
+from graphdb.storage.file.prepared_sql import Insertion, execute
 from graphdb.storage.graph.changes import Changes, Counted
 from graphdb.storage.graph.degree_sketch import IN, OUT
 from graphdb.storage.statistics import labels as statistics
@@ -85,7 +85,7 @@ def there(connection: duckdb.DuckDBPyConnection, triples: Ints, cached: KnownSta
 def _there_cached(connection: duckdb.DuckDBPyConnection, triples: Ints, cached: KnownStatistics) -> Ints | None:
     """Return those of some triples that are there, where the pairs of all their labels are cached."""
     is_there = np.zeros(len(triples), bool)
-    pairs = {label: cached.pairs(connection, label) for label in set(triples[:, 0].tolist())}
+    pairs = {label: cached.pairs(lambda: connection, label) for label in set(triples[:, 0].tolist())}
     if None in pairs.values():
         return None
     for label, each in pairs.items():
@@ -111,23 +111,27 @@ def change(
     fresh_literals: int,
     cached: KnownStatistics | None = None,
     kinds_of: KindsOf | None = None,
+    insertion: Insertion | None = None,
 ) -> Counted:
     """Add what some triples change that came and went; return what is counted now.
 
-    Runs in the caller's transaction, after the triples themselves are changed.
+    Runs in the caller's transaction, after the triples themselves are changed.  An ``insertion`` of triples that come
+    may wait: it runs before triples are looked up in the file, or with the row of the log.
 
     Parameters
     ----------
     fresh, fresh_literals
         Resources, and literals, from these ids on were in no triple before.
-        known
+    cached
         What is known of the file as it was before.
     kinds_of
         Tells the kinds of literals that it knows: see :meth:`.Numbering.kinds_of`.
     """
     cached = cached or KnownStatistics()
     typed = statistics.type_label(connection) if cached.typed is None else cached.typed
-    known = StatisticsLookup(connection, -1 if typed is None else typed, fresh, fresh_literals, cached, kinds_of)
+    known = StatisticsLookup(
+        connection, -1 if typed is None else typed, fresh, fresh_literals, cached, kinds_of, insertion
+    )
     labels = np.unique(np.concatenate([changes.added[:, 0], changes.removed[:, 0]]))
     before = known.edge_labels(labels)
     touched = _touched(known, changes, before[:, [2, 3, 0]])
@@ -135,6 +139,7 @@ def change(
     now = _edge_labels(labels, before, touched, kinds)
     degrees = np.concatenate(_degrees(touched), axis=1)
     if len(changes.removed):
+        known.triples()
         _lessen(connection, labels, now, touched, changes, kinds, degrees)
     now[now[:, 0] == 0] = 0
     rows = {"edge_label": np.concatenate([labels[:, None], now], axis=1), "degree": degrees}
@@ -148,10 +153,11 @@ def change(
         pairs = rows["label_pair"] = np.concatenate(_pairs(known, touched, changes), axis=1)
         if log.pairs(connection) + len(pairs) > statistics.PAIRS // 2:  # some may be dropped
             del rows["label_pair"]
-            log.append(connection, rows)
+            log.append(connection, rows, insertion)
             statistics.merge_pairs(connection, typed, *listed_rows(tables.columns_of("label_pair"), pairs))
             rows, pairs = {}, None
-    log.append(connection, rows)
+    log.append(connection, rows, insertion)
+    known.triples()  # where nothing was logged
     counted = dict(zip(labels.tolist(), (tuple(row) if row[0] else None for row in now.tolist()), strict=True))
     return Counted(counted, dict(zip(classes.tolist(), vertices.tolist(), strict=True)), pairs=pairs)
 

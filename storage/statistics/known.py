@@ -14,7 +14,7 @@ from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays import small_joins
 from graphdb.storage.arrays.small_joins import Ints, among, in_list, looked_up, rows_of
 from graphdb.storage.arrays.sorted_sets import places
-from graphdb.storage.file.prepared_sql import execute
+from graphdb.storage.file.prepared_sql import Insertion, execute
 from graphdb.storage.graph.changes import Counted
 from graphdb.storage.graph.degree_sketch import IN, OUT
 from graphdb.storage.statistics.degrees import UNCHANGED, ChangedPairs, Degrees
@@ -64,12 +64,12 @@ class KnownStatistics:
         )
 
     def pairs(
-        self, connection: duckdb.DuckDBPyConnection, label: int, changed: ChangedPairs = UNCHANGED
+        self, file: Callable[[], duckdb.DuckDBPyConnection], label: int, changed: ChangedPairs = UNCHANGED
     ) -> Pairs | None:
-        """Return the pairs of a label before the change under way, of which ``changed`` is in the file; if cached."""
+        """Return the pairs of a label before the change under way, of which ``file`` has ``changed``; if cached."""
         if self.degrees is None or self.edge_labels is None:
             return None
-        return self.degrees.pairs(connection, label, self.edge_labels.get(label, (0,))[0], changed)
+        return self.degrees.pairs(file, label, self.edge_labels.get(label, (0,))[0], changed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,11 +98,18 @@ class StatisticsLookup:
         fresh_literals: int,
         cached: KnownStatistics,
         kinds_of: KindsOf | None,
+        insertion: Insertion | None = None,
     ) -> None:
-        self._connection = connection
+        self._connection, self._insertion = connection, insertion
         self.typed = typed
         self._known, self._kinds_of = cached, kinds_of
         self._fresh, self._fresh_literals = fresh, fresh_literals
+
+    def triples(self) -> duckdb.DuckDBPyConnection:
+        """Return the connection to a file that has the triples of the change: those that wait are written."""
+        if self._insertion is not None:
+            self._insertion.run()
+        return self._connection
 
     def fresh(self, vertices: Ints) -> NDArray[np.bool_]:
         """Which vertices were in no triple before."""
@@ -150,7 +157,7 @@ class StatisticsLookup:
                 mine = begin + asked[begin:end].nonzero()[0]
                 table = cached.table(direction, label)
                 if table is None and len(mine) and cached.wanted(direction, label, len(mine), vertices, triples):
-                    table = cached.count(self._connection, direction, label, keys[begin:end, 1], sums[begin:end])
+                    table = cached.count(self.triples(), direction, label, keys[begin:end, 1], sums[begin:end])
                 if table is not None:
                     now[mine] += table.look(keys[mine, 1])
                     asked[mine] = False
@@ -172,7 +179,7 @@ class StatisticsLookup:
         end = "subject" if direction == OUT else "object"
         literals = f"count(*) FILTER (object >= {LITERAL_BASE})" if direction == OUT else "0"
         found = execute(
-            self._connection,
+            self.triples(),
             f"SELECT label, {end}, count(*), {literals} FROM _graphdb.triple"
             f" WHERE label IN ({in_list(labels)[0]}) AND {end} IN ({in_list(vertices)[0]}) GROUP BY label, {end}",
             [*labels.tolist(), *vertices.tolist()],
@@ -185,7 +192,7 @@ class StatisticsLookup:
         literals = f"count(*) FILTER (object >= {LITERAL_BASE})" if direction == OUT else "0"
         wanted = "" if all else f"JOIN (SELECT unnest(?::BIGINT[]) AS {end}) USING ({end})"
         found = execute(
-            self._connection,
+            self.triples(),
             f"SELECT label, {end}, count(*), {literals} FROM _graphdb.triple {wanted} WHERE label = ?"
             f" GROUP BY label, {end}",
             [label] if all else [vertices.tolist(), label],
@@ -202,7 +209,7 @@ class StatisticsLookup:
             f" GROUP BY label, {end}"
             for direction, end in ((OUT, "subject"), (IN, "object"))
         )
-        return rows_of(execute(self._connection, ends, given * 2))
+        return rows_of(execute(self.triples(), ends, given * 2))
 
     def labelled(self, vertices: Ints, come: Ints, gone: Ints) -> Ints:
         """Return (vertex, class) of the vertex labels that some vertices had and have.
@@ -212,14 +219,14 @@ class StatisticsLookup:
         asked = np.unique(vertices[(vertices < LITERAL_BASE) & ~self.fresh(vertices)])
         if not len(asked):
             return np.empty((0, 2), np.int64)
-        pairs = self._known.pairs(self._connection, self.typed, (come, gone))
+        pairs = self._known.pairs(self.triples, self.typed, (come, gone))
         if pairs is not None:
             had = [(id, c) for id, classes in zip(asked.tolist(), pairs.objects(asked), strict=True) for c in classes]
             rows = np.array([row for row in had if row[1] < LITERAL_BASE], np.int64).reshape(-1, 2)
             return rows[~among(rows, gone)]
         places, given = in_list(asked)
         found = execute(
-            self._connection,
+            self.triples(),
             f"SELECT subject, object FROM _graphdb.triple WHERE label = ? AND object < {LITERAL_BASE}"
             f" AND subject IN ({places})",
             [self.typed, *given],

@@ -1,7 +1,8 @@
 """The tables of statistics (:mod:`.labels`), and the log of what small changes add to them.
 
 A small change appends one row to the table ``counted``: its ``rows`` are those of all four tables, each behind the
-table's number.  Of labels they are the new rows, of degrees and pairs the differences.  :func:`current` reads a table
+table's number, as a text, which DuckDB writes sooner than lists.  Of labels they are the new rows, of degrees and pairs
+the differences.  :func:`current` reads a table
 with the log; :func:`merge_log` empties the log into the tables, which whatever changes them does first (a
 log-structured merge; O'Neil et al., 1996).
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphdb.storage.file.prepared_sql import execute, has_rows
+from graphdb.storage.file.prepared_sql import Insertion, execute, has_rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -66,18 +67,27 @@ class Log:
             self._most = max(LEAST, (pairs + degrees) // _SHARE)
         return self._pairs
 
-    def append(self, connection: duckdb.DuckDBPyConnection, rows: Mapping[str, NDArray[np.int64]]) -> None:
+    def append(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        rows: Mapping[str, NDArray[np.int64]],
+        insertion: Insertion | None = None,
+    ) -> None:
         """Append a change: new rows of ``edge_label`` and ``vertex_label``, differences of the others.
 
         Rows (int64 [rows, columns], as :func:`columns_of` names them) of labels without a triple or a vertex are zeros
-        behind their ids.  A log that has grown long is emptied.
+        behind their ids.  A log that has grown long is emptied.  What waits to be inserted may go with it.
         """
         self.pairs(connection)
         assert self._changes is not None
         found = [[_NUMBERS[table], *row] for table, some in rows.items() for row in some.tolist()]
         if not found:
             return
-        execute(connection, "INSERT INTO _graphdb.counted VALUES (?::BIGINT[][])", [found])
+        sql = "INSERT INTO _graphdb.counted VALUES (?)"
+        if insertion is None:
+            execute(connection, sql, [str(found)])
+        else:
+            insertion.run_with(sql, [str(found)])
         self._changes += 1
         self._pairs += len(rows.get("label_pair", ()))
         if self._changes > self._most:
@@ -85,10 +95,14 @@ class Log:
             self._changes = None
 
 
+_ROWS = "unnest(rows::BIGINT[][])"
+"""SQL for the rows of a change."""
+
+
 def _logged(table: str) -> str:
     """Return the SELECT of the rows of the log that belong to ``degree`` or ``label_pair``."""
     columns = ", ".join(f"r[{i}] AS {name}" for i, name in enumerate(columns_of(table), 2))
-    return f"SELECT {columns} FROM (SELECT unnest(rows) AS r FROM _graphdb.counted) WHERE r[1] = {_NUMBERS[table]}"
+    return f"SELECT {columns} FROM (SELECT {_ROWS} AS r FROM _graphdb.counted) WHERE r[1] = {_NUMBERS[table]}"
 
 
 def current(table: str) -> str:
@@ -98,7 +112,7 @@ def current(table: str) -> str:
     names = columns_of(table)
     columns = ", ".join(f"r[{i}]{'::UINTEGER' if name == 'kinds' else ''} AS {name}" for i, name in enumerate(names, 2))
     last = (
-        "(SELECT arg_max(r, number) AS r FROM (SELECT rowid AS number, unnest(rows) AS r FROM _graphdb.counted)"
+        f"(SELECT arg_max(r, number) AS r FROM (SELECT rowid AS number, {_ROWS} AS r FROM _graphdb.counted)"
         f" WHERE r[1] = {_NUMBERS[table]} GROUP BY r[2])"
     )
     return (

@@ -25,7 +25,7 @@ from graphdb.storage.arrays.arrow import ArrowViews, values
 from graphdb.storage.arrays.batch import LITERAL
 from graphdb.storage.arrays.small_joins import Ints, among, distinct
 from graphdb.storage.dictionary.terms import Numbering, term_counts
-from graphdb.storage.file.prepared_sql import execute
+from graphdb.storage.file.prepared_sql import Insertion, execute
 from graphdb.storage.file.scratch import spill_folder
 from graphdb.storage.graph.changes import MOST, Changes, Counted, EdgeRows, Sizes
 from graphdb.storage.statistics import incremental, labels
@@ -306,17 +306,25 @@ class Update:
             beside = incremental.sizes(self._connection, *_BESIDE)
             for table in ("triple", *(table for table, rows in zip(_BESIDE, beside, strict=True) if rows)):
                 self._delete(table, relation, given)
+        insertion = None
         if len(new):
             if len(new) <= _LISTED:  # which DuckDB plans sooner than lists that are unnested
                 rows = ", ".join(["(?, ?, ?)"] * len(new))
-                self._run(f"INSERT INTO _graphdb.triple ({TRIPLE_KEY}) VALUES {rows}", new.reshape(-1).tolist())
+                sql = f"INSERT INTO _graphdb.triple ({TRIPLE_KEY}) VALUES {rows}"
+                insertion = Insertion(self._connection, sql, new.reshape(-1).tolist())
             else:
                 relation, given = incremental.relation(new)
                 self._run(f"INSERT INTO _graphdb.triple SELECT {TRIPLE_KEY} FROM {relation}", given)
         if len(lost) or len(new):
             changes = Changes(lost, new)
             counted = incremental.change(
-                self._connection, changes, self._fresh, self._fresh_literals, self._known, self._terms.kinds_of
+                self._connection,
+                changes,
+                self._fresh,
+                self._fresh_literals,
+                self._known,
+                self._terms.kinds_of,
+                insertion,
             )
             self._known = self._known.after(counted)
             self._changed(replace(changes, counted=counted))
@@ -373,7 +381,7 @@ class Update:
         same = " AND ".join(f"t.{name} = s.{name}" for name in TRIPLE_KEY.split(", "))
         self._run(f"DELETE FROM _graphdb.{table} t USING {triples} s WHERE {same}{condition}", given)
 
-    def _run(self, sql: str, given: Mapping[str, list[Any]] | list[int] | None = None) -> int:
+    def _run(self, sql: str, given: Mapping[str, list[Any]] | None = None) -> int:
         """Run a statement; return how many rows it wrote, where it writes rows."""
         found = execute(self._connection, sql, given).fetchall()
         return int(found[0][0]) if found else 0

@@ -17,6 +17,7 @@ import graphdb
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.storage.arrays import small_joins
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
+from graphdb.storage.file.prepared_sql import Insertion
 from graphdb.storage.graph.changes import Changes
 from graphdb.storage.statistics import incremental, labels
 from graphdb.storage.statistics import known as held_of_file
@@ -67,7 +68,9 @@ def change(
         insert(connection, name, data)
     connection.execute("DELETE FROM _graphdb.triple t USING removed r WHERE (t.label, t.subject, t.object) = "
                        "(r.label, r.subject, r.object)")  # fmt: skip
-    connection.execute("INSERT INTO _graphdb.triple FROM added")
+    insertion = Insertion(connection, "INSERT INTO _graphdb.triple FROM added", [])
+    if not by_few or len(added) % 2:  # others wait until they are looked for, or something else is written
+        insertion.run()
     if by_few:
         of = Changes.read(connection, "removed", "added")
         others = {v for triple in tables(connection, "triple")["triple"] if triple not in added for v in triple[1:]}
@@ -75,7 +78,8 @@ def change(
         fresh, literals = (
             1 + max((v for v in others if (v >= LITERAL_BASE) is which), default=-1) for which in (False, True)
         )
-        incremental.change(connection, of, fresh, max(literals, LITERAL_BASE), KnownStatistics(degrees=degrees))
+        known = KnownStatistics(degrees=degrees)
+        incremental.change(connection, of, fresh, max(literals, LITERAL_BASE), known, insertion=insertion)
         if degrees is not None:
             degrees.follow([of])
         return
@@ -187,4 +191,25 @@ def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: pathlib.Path) -> No
     with duckdb.connect(tmp_path / "old.duckdb") as upgraded:
         assert tables(upgraded) == expected
         assert len(expected["label_pair"]) == 2
+        assert Catalog(upgraded).schema_version == SCHEMA_VERSION
+
+
+def test_a_file_of_version_9_has_its_log_as_lists(tmp_path: pathlib.Path) -> None:
+    batches = (
+        [("ex:a", "ex:p", "ex:b"), ("ex:a", RDF_TYPE, "ex:T")],
+        [("ex:b", "ex:p", "ex:c")],
+        [("ex:a", "ex:p", "ex:c")],
+    )
+    for name in ("old", "new"):
+        with graphdb.connect(tmp_path / f"{name}.duckdb") as database:
+            for batch in batches[:2] if name == "old" else batches:
+                database.apply(batch)
+    with duckdb.connect(tmp_path / "old.duckdb") as old:
+        assert old.execute("SELECT count(*) FROM _graphdb.counted").fetchall() == [(2,)]
+        old.execute("ALTER TABLE _graphdb.counted ALTER COLUMN rows TYPE BIGINT[][]")
+        old.execute("UPDATE _graphdb.meta SET value = '9' WHERE key = 'schema_version'")
+    with graphdb.connect(tmp_path / "old.duckdb") as database:
+        database.apply(batches[2])
+    with duckdb.connect(tmp_path / "old.duckdb") as upgraded, duckdb.connect(tmp_path / "new.duckdb") as new:
+        assert tables(upgraded) == tables(new)
         assert Catalog(upgraded).schema_version == SCHEMA_VERSION

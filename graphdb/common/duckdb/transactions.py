@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from graphdb.common.duckdb.parsed import parsed
 from graphdb.common.errors import ExecutionError, GraphDBError
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ _NOT_OPEN = "no transaction is active"
 TOUCH = "SELECT txid_current()"
 """The number of the transaction that is open.  The first such statement takes the snapshot of the file: DuckDB looks
 the function up there, which it would not if it were named in full."""
+
+_BEGIN, _COMMIT = "BEGIN TRANSACTION", "COMMIT"
 
 ABORTED = "Current transaction is aborted"
 """What DuckDB says of every statement within a transaction that an error has aborted."""
@@ -86,6 +89,10 @@ class Transactions:
     def inside(self) -> bool:
         """Whether a transaction of more than one statement is open."""
         return self.by_user or self.writing
+
+    def _run(self, sql: str) -> None:
+        """Run one of the two statements that come with every change, parsed once."""
+        self._connection.execute(parsed(self._connection, sql))
 
     def undo_leftovers(self) -> None:
         """Undo what an interrupted statement left half done, before another one begins."""
@@ -258,7 +265,7 @@ class Atomic:
         self._outermost = found.writing = True
         if not found.by_user:
             try:
-                found._connection.begin()
+                found._run(_BEGIN)
             except BaseException:
                 found.recover()
                 raise
@@ -273,7 +280,7 @@ class Atomic:
         if not found.by_user:
             try:
                 found.before_commit()
-                found._connection.commit()
+                found._run(_COMMIT)
             except BaseException:
                 found.recover()
                 raise
