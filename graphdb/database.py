@@ -27,6 +27,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from graphdb.common.arguments import brief, path_of, text_of
+from graphdb.common.arrow import freed_memory
 from graphdb.common.config import Budget, Executors, cores, memory_bytes
 from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError, StorageError
 from graphdb.common.other_names import OtherNames
@@ -124,6 +125,7 @@ class Database(Transfer, OtherNames):
         storage = None if cluster_storage is None else path_of(cluster_storage, "cluster_storage")
         self._executors = Executors(device, self.threads, self.device_memory, cluster, storage)
         budget = Budget.of(memory_limit)
+        freed_memory.retain(budget.rows)
         spilled = path_of(spill, "spill") if spill is not None else None
         self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses, untrusted, shared)
         self._state.progress = progress

@@ -371,6 +371,9 @@ def _listed(source: Source, type: Type, array: arrow.Array) -> arrow.Array:
     children = []
     for number, member in enumerate(found.value_type):
         mine = [i for i, (_, field) in enumerate(type.fields) if numbers[number] is field.base]
+        if not mine:
+            children.append(arrow.nulls(count * length, member.type))
+            continue
         fields = [array.field(i).cast(member.type) for i in mine]
         taken = np.full(count * length, count * len(mine))  # nothing
         for j, i in enumerate(mine):

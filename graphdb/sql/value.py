@@ -82,7 +82,7 @@ class SqlValue:
     constant: bool = False
     """Whether this is a vertex by its IRI: NULL where the database lacks it, and yet not unknown."""
     items: tuple[SqlValue, ...] = ()
-    """Of a tuple that is put together here: its items."""
+    """Of a tuple or map that is put together here: its items, or what its keys lead to."""
     parts: tuple[str, ...] = ()
     """Of a duration that is put together here: what is NULL where it is, and its parts; of a point in time at an
     offset: the point in time, and the offset; of a directed edge of bindings: its code, its ends and its ordinal, as

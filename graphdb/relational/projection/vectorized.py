@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 from graphdb.common.stopping import checked
-from graphdb.common.values.types import Base, Column
+from graphdb.common.values.types import Base, Column, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.relational.projection.late import late_property
@@ -33,8 +34,8 @@ from graphdb.sql.value import SqlValue
 _PLAIN = {Base.NODE, Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED}
 """Types whose values are columns as SQL has them."""
 
-_ORDERED = _PLAIN - {Base.NODE} | {Base.MOMENT}
-"""Types whose order is that of their columns."""
+_ORDERED = _PLAIN - {Base.NODE} | {Base.MOMENT, Base.DURATION}
+"""Types whose order is that of their columns, or of the lengths that these say."""
 
 _KEYS = {Base.NODE, Base.INTEGER, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED}
 """Types whose values are equal where those in their columns are."""
@@ -43,7 +44,13 @@ _COMPARED = {Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED, B
 
 _PARTS = {"year", "quarter", "month", "day"}
 
-_HANDED_ON = _PLAIN | {Base.MOMENT, Base.LIST, Base.EDGE}
+_STRUCTS = {Base.DURATION, Base.MAP, Base.TUPLE}
+"""Types whose columns are structs of what their values consist of."""
+
+_OF_VERTICES = _PLAIN | {Base.MOMENT, Base.LIST, Base.EDGE}
+"""Types of properties that are columns."""
+
+_HANDED_ON = _OF_VERTICES | _STRUCTS
 
 Typed = tuple[Vector, Base]
 
@@ -130,8 +137,8 @@ class Translator:
     def _item(self, item: ast.ReturnItem, value: SqlValue, grouped: bool) -> Vector | Aggregate:
         node = item.expression
         if not grouped:
-            if isinstance(node, ast.MapLiteral | ast.MapProjection) and node not in self.known:
-                return self._map(node, value)
+            if value.type.base in _STRUCTS and node not in self.known:
+                return self._struct(node, value)
             vector, base = self._value(node)
             _require(base in _HANDED_ON and base is value.type.base and not value.many)
             return vector
@@ -139,22 +146,40 @@ class Translator:
             return Aggregate("count", None, matches=self.matches)
         if node not in self.known and isinstance(node, ast.FunctionCall) and node.name.lower() in _AGGREGATES:
             return self._aggregate(node)
+        if value.type.base in _STRUCTS and node not in self.known:
+            _require(_is_key(value.type))
+            return self._struct(node, value)
         vector, base = self._property(node) or self._value(node)
-        _require(base is value.type.base and (base in _KEYS or isinstance(vector, PropertyOf)))
+        plain = base in _KEYS or isinstance(vector, PropertyOf) or _is_key(value.type)
+        _require(base is value.type.base and plain)
         return vector
 
-    def _map(self, node: ast.MapLiteral | ast.MapProjection, value: SqlValue) -> Vector:
-        """Return a map of plain values; of a vertex that is null, null."""
-        items = [item for item in node.items if item is not None]
-        keys = [key if isinstance(key, str) else key.text for key, _ in items]
-        _require(len(items) == len(node.items) and keys == [key for key, _ in value.type.fields] and not value.many)
+    def _struct(self, node: ast.Expression, value: SqlValue) -> Vector:
+        """Return a map or list of plain values, or a duration; of a vertex that is null, null."""
         there: Vector = Constant(True)
-        if isinstance(node, ast.MapProjection):
-            there = Operation("NOT", (Operation("IS NULL", (self._value(node.base)[0],)),))
-        fields = [self._value(expression) for _, expression in items]
-        for (_, base), (_, type) in zip(fields, value.type.fields, strict=True):
+        match node:
+            case ast.MapLiteral(items):
+                fields = [(key.text, self._value(each)) for key, each in items]
+            case ast.MapProjection(element, entries) if None not in entries:
+                fields = [(item[0], self._value(item[1])) for item in entries if item is not None]
+                there = self._not_null(element)
+            case ast.FunctionCall(name, (vertex,)) if name.lower() == "properties" and value.items:
+                keys = (key for key, _ in value.type.fields)
+                fields = [(key, _column(each)) for key, each in zip(keys, value.items, strict=True)]
+                there = self._not_null(vertex)
+            case ast.ListLiteral(items) if value.type.base is Base.TUPLE:
+                fields = [("", self._value(item)) for item in items]
+            case _:
+                vector, base = self._value(node)
+                _require(base is value.type.base and not value.many)
+                return vector
+        _require([key for key, _ in fields] == [key for key, _ in value.type.fields] and not value.many)
+        for (_, (_, base)), (_, type) in zip(fields, value.type.fields, strict=True):
             _require(base is type.base and base in _PLAIN - {Base.NODE})
-        return Operation("map", (there, *(vector for vector, _ in fields)))
+        return Operation("struct", (there, *(vector for _, (vector, _) in fields)))
+
+    def _not_null(self, node: ast.Expression) -> Vector:
+        return Operation("NOT", (Operation("IS NULL", (self._value(node)[0],)),))
 
     def _aggregate(self, node: ast.FunctionCall) -> Aggregate:
         _require(len(node.arguments) == 1)
@@ -197,12 +222,16 @@ class Translator:
                 return self._property(node) or self._part(node)
             case ast.Unary("NOT", operand):
                 return Operation("NOT", (self._condition(operand),)), Base.BOOLEAN
+            case ast.Unary("-", operand):
+                return Operation("-", (Constant(0), self._integer(operand))), Base.INTEGER
             case ast.Boolean("AND" | "OR" as operator, operands):
                 return Operation(operator, tuple(map(self._condition, operands))), Base.BOOLEAN
             case ast.Comparison():
                 return self._comparison(node), Base.BOOLEAN
             case ast.Binary("+" | "-" | "*" as operator, left, right):
                 return Operation(operator, (self._integer(left), self._integer(right))), Base.INTEGER
+            case ast.Binary("%", left, right):
+                return Operation("%", (self._integer(left), self._integer(right))), Base.INTEGER
             case ast.Binary("/", left, right):
                 return self._division(left, right)
             case ast.IsNull(operand, negated):
@@ -217,9 +246,20 @@ class Translator:
                 vector, base = self._value(argument)
                 _require(base in (Base.INTEGER, Base.FLOAT))
                 return Operation("toFloat", (vector,)), Base.FLOAT
+            case ast.FunctionCall(name, (ast.MapLiteral(items),)) if name.lower() == "duration":
+                return self._duration({key.text: self._integer(part) for key, part in items}), Base.DURATION
             case ast.Case(None, branches, otherwise) if otherwise is not None:
                 return self._case(branches, otherwise)
         raise _Unknown
+
+    def _duration(self, parts: Mapping[str, Vector]) -> Vector:
+        """Return a duration of whole parts, none of which is smaller than a second."""
+        _require(bool(parts) and parts.keys() <= set().union(*_UNITS))
+        sums: list[Vector] = []
+        for units in _UNITS:
+            some = [_times(parts[unit], per) for unit, per in units.items() if unit in parts]
+            sums.append(reduce(lambda left, right: Operation("+", (left, right)), some) if some else Constant(0))
+        return Operation("duration", (*sums, Constant(0)))
 
     def _variable(self, name: str) -> Typed:
         found = self.named.get(name)
@@ -270,14 +310,66 @@ class Translator:
         if isinstance(node, ast.Property) and isinstance(node.base, ast.Variable) and node.base.name in self.named:
             return None
         base = self.snapshot.properties.type_of(label).base
-        return (PropertyOf(ColumnOf(vertex.column or ""), label), base) if base in _HANDED_ON else None
+        return (PropertyOf(ColumnOf(vertex.column or ""), label), base) if base in _OF_VERTICES else None
 
     def _part(self, node: ast.Property) -> Typed:
-        """Return a part of a date or a point in time."""
-        _require(len(node.key.words) == 1 and node.key.text in _PARTS)
+        """Return a part of a date or a point in time, or of what lies between two of them."""
+        _require(len(node.key.words) == 1)
+        if isinstance(node.base, ast.FunctionCall):
+            return self._part_between(node.base, node.key.text), Base.INTEGER
+        _require(node.key.text in _PARTS)
         vector, base = self._value(node.base)
         _require(base in (Base.DATE, Base.DATETIME, Base.MOMENT))
         return Operation(node.key.text, (vector,)), Base.INTEGER
+
+    def _part_between(self, call: ast.FunctionCall, part: str) -> Vector:
+        """Return a part of what lies between two dates or local times: of the months, all days, or all seconds."""
+        name, unit = call.name.lower(), next((unit for unit, parts in _BETWEEN.items() if part in parts), None)
+        _require(len(call.arguments) == 2 and unit is not None)
+        _require(name == f"duration.in{unit}" or (name == "duration.between" and unit == "months"))
+        operands = [self._value(argument) for argument in call.arguments]
+        _require(all(base in (Base.DATE, Base.DATETIME) for _, base in operands))
+        found: Vector = Operation(f"{unit} between", tuple(vector for vector, _ in operands))
+        for operator, by in _BETWEEN[unit or ""][part]:
+            found = Operation(operator, (found, Constant(by)))
+        return found
+
+
+_UNITS = (
+    {"years": 12, "quarters": 3, "months": 1},
+    {"weeks": 7, "days": 1},
+    {"hours": 3600, "minutes": 60, "seconds": 1},
+)
+"""Parts of a duration that are whole months, days and seconds, with how many these are."""
+
+_BETWEEN: Mapping[str, Mapping[str, Sequence[tuple[str, int]]]] = {
+    "months": {
+        "years": [("//", 12)],
+        "quarters": [("//", 3)],
+        "months": [],
+        "monthsOfYear": [("%", 12)],
+        "quartersOfYear": [("%", 12), ("//", 3)],
+        "monthsOfQuarter": [("%", 3)],
+    },
+    "days": {"weeks": [("//", 7)], "days": [], "daysOfWeek": [("%", 7)]},
+    "seconds": {
+        "hours": [("//", 3600)],
+        "minutes": [("//", 60)],
+        "seconds": [],
+        "minutesOfHour": [("%", 3600), ("//", 60)],
+        "secondsOfMinute": [("%", 60)],
+    },
+}
+"""Parts of what lies between two times: operators that make them of all months, days or seconds."""
+
+
+def _times(vector: Vector, per: int) -> Vector:
+    return vector if per == 1 else Operation("*", (vector, Constant(per)))
+
+
+def _is_key(type: Type) -> bool:
+    """Whether values are structs that are equal where all of their fields are."""
+    return type.base in (Base.MAP, Base.TUPLE) and all(each.base in _KEYS - {Base.NODE} for _, each in type.fields)
 
 
 _AGGREGATES = {"count", "sum", "avg", "min", "max", "collect"}

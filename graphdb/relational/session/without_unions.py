@@ -45,9 +45,9 @@ def _resolved(connection: Connection, array: arrow.Array) -> arrow.Array:
         )
     assert array.data is not None
     members = []
+    some = np.bincount(array.data, minlength=128) > 0  # numbers of members have seven bits
     for number, child in zip(array.type.format.partition(":")[2].split(","), children, strict=True):
-        there = (array.data == int(number)) & child.is_valid()
-        if there.any():
+        if some[int(number)] and (there := (array.data == int(number)) & child.is_valid()).any():
             members.append(arrow.Array(child.type, len(child), there, child.data, child.offsets, child.children))
     if len(members) <= 1:
         return members[0] if members else arrow.nulls(len(array))

@@ -38,10 +38,11 @@ class PropertyOf:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operator over values: ``= <> < <= > >=``, ``AND OR NOT``, ``+ - *``, ``//`` of integers and ``/`` of others,
-    ``IS NULL``, ``coalesce``, ``toFloat``, parts of dates (``year`` …); ``CASE``, whose operands are conditions,
-    each followed by its result, and what else it is; ``map``, whose operands are whether there is one and its values;
-    ``edge`` of columns of codes, starts, ends and ordinals.
+    """An operator over values: ``= <> < <= > >=``, ``AND OR NOT``, ``+ - *``, ``//`` and ``%`` of integers and ``/`` of
+    others, ``IS NULL``, ``coalesce``, ``toFloat``, parts of dates (``year`` …); ``CASE``, whose operands are
+    conditions, each followed by its result, and what else it is; ``struct``, a map or a list of several types, whose
+    operands are whether there is one and its values; ``duration`` of months, days, seconds and nanoseconds, and
+    ``months between`` … two times; ``edge`` of columns of codes, starts, ends and ordinals.
     """
 
     operator: str

@@ -24,9 +24,10 @@ from graphdb.relational.vectors.algebra import (
     Vector,
     names_of,
 )
-from graphdb.relational.vectors.expressions import NotVectorized, evaluated, fulfilled
+from graphdb.relational.vectors.expressions import evaluated, fulfilled
 from graphdb.relational.vectors.frames import Frame, Ints
 from graphdb.relational.vectors.groups import sums, weights, within_range
+from graphdb.relational.vectors.numbers import NotVectorized
 from graphdb.snapshot.properties import Properties
 
 _FEWER = 8

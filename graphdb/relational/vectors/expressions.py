@@ -15,28 +15,11 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.relational.vectors.algebra import ColumnOf, Constant, Operation, PropertyOf, Vector
 from graphdb.relational.vectors.frames import Frame
+from graphdb.relational.vectors.numbers import FITS, Operator, both, largest, numeric, ordinal, require, truncated
+from graphdb.relational.vectors.temporal import TEMPORAL
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import filled, taken
-
-Valid = NDArray[np.bool_] | None
-"""Which values are not null; None for all."""
-
-_FITS = float(1 << 62)
-"""What sums and products of integers stay below."""
-
-_DAY = 86_400_000_000
-"""Microseconds."""
-
-_FIRST_DAY = -719_162
-"""The first day of the year 1: how years before it are counted differs."""
-
-_MOST_DAYS = 10_000_000
-"""Days whose parts are looked up, at most."""
-
-
-class NotVectorized(Exception):
-    """These rows are for SQL."""
 
 
 def evaluated(vector: Vector, frame: Frame, properties: Properties) -> arrow.Array:
@@ -65,41 +48,9 @@ def fulfilled(conditions: tuple[Vector, ...], frame: Frame, properties: Properti
     """Return the rows for which all conditions hold."""
     for condition in conditions:
         holds = evaluated(condition, frame, properties)
-        _require(holds.type == arrow.BOOL)
+        require(holds.type == arrow.BOOL)
         frame = frame.at(np.flatnonzero(_true(holds)))
     return frame
-
-
-def numeric(array: arrow.Array) -> NDArray[np.int64]:
-    """Return integers as int64; what stands in the place of nulls means nothing."""
-    _require(arrow.is_integer(array.type) and array.type != arrow.UINT64)
-    return values(array).astype(np.int64, copy=False)
-
-
-def ordinal(array: arrow.Array) -> NDArray[np.int64]:
-    """Return integers that are ordered as the values are: of integers, truth values, dates and moments."""
-    if arrow.is_struct(array.type):  # a point in time at an offset goes by its moment
-        _require([field.name for field in array.type.fields] == ["moment", "offset"])
-        array = array.field("moment")
-    plain = array.type == arrow.BOOL or arrow.is_date(array.type) or arrow.is_timestamp(array.type)
-    return values(array).astype(np.int64, copy=False) if plain else numeric(array)
-
-
-def multiplied(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return products of integers that are not too large."""
-    _require(_largest(left) * _largest(right) < _FITS)
-    return left * right
-
-
-def both(*arrays: arrow.Array) -> Valid:
-    """Return which rows have no null among some values."""
-    some = [array.is_valid() for array in arrays if array.null_count]
-    return np.logical_and.reduce(some) if some else None
-
-
-def _require(condition: bool) -> None:
-    if not condition:
-        raise NotVectorized
 
 
 def _true(array: arrow.Array) -> NDArray[np.bool_]:
@@ -107,11 +58,11 @@ def _true(array: arrow.Array) -> NDArray[np.bool_]:
     return data if array.valid is None else data & array.valid
 
 
-def _compared(compare: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]) -> _Operator:
+def _compared(compare: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]) -> Operator:
     def made(operands: list[arrow.Array]) -> arrow.Array:
         left, right = operands
         same = left.type == right.type or (arrow.is_integer(left.type) and arrow.is_integer(right.type))
-        _require(same)
+        require(same)
         return arrow.numbers(compare(ordinal(left), ordinal(right)), both(left, right))
 
     return made
@@ -120,29 +71,32 @@ def _compared(compare: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[
 def _computed(
     compute: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]],
     most: Callable[[float, float], float],
-) -> _Operator:
+) -> Operator:
     def made(operands: list[arrow.Array]) -> arrow.Array:
         left, right = map(numeric, operands)
-        _require(most(_largest(left), _largest(right)) < _FITS)
+        require(most(largest(left), largest(right)) < FITS)
         return arrow.numbers(compute(left, right), both(*operands))
 
     return made
 
 
-def _quotient(operands: list[arrow.Array]) -> arrow.Array:
-    """Division of integers, towards zero; by zero is for SQL to refuse."""
-    left, right = map(numeric, operands)
-    valid = both(*operands)
-    _require(not bool(((right == 0) if valid is None else (right == 0) & valid).any()))
-    found = np.abs(left) // np.maximum(np.abs(right), 1)
-    _require(_largest(left) < _FITS)
-    return arrow.numbers(np.where((left < 0) != (right < 0), -found, found), valid)
+def _divided(divide: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]) -> Operator:
+    """Division of integers, towards zero, or what it leaves; by zero is for SQL to refuse."""
+
+    def made(operands: list[arrow.Array]) -> arrow.Array:
+        left, right = map(numeric, operands)
+        valid = both(*operands)
+        require(not bool(((right == 0) if valid is None else (right == 0) & valid).any()))
+        require(largest(left) < FITS)
+        return arrow.numbers(divide(left, np.where(right == 0, 1, right)), valid)
+
+    return made
 
 
 def _ratio(operands: list[arrow.Array]) -> arrow.Array:
     """Division of numbers one of which is floating-point, by others than zero."""
     left, right = map(_real, operands)
-    _require(bool(right.all()))
+    require(bool(right.all()))
     return arrow.numbers(left / right, both(*operands))
 
 
@@ -152,10 +106,6 @@ def _real(array: arrow.Array) -> NDArray[np.float64]:
 
 def _as_real(operands: list[arrow.Array]) -> arrow.Array:
     return arrow.numbers(_real(operands[0]), operands[0].valid)
-
-
-def _largest(data: NDArray[np.int64]) -> float:
-    return float(max(abs(float(data.max())), abs(float(data.min())))) if len(data) else 0.0
 
 
 def _all(operands: list[arrow.Array]) -> arrow.Array:
@@ -174,7 +124,7 @@ def _any(operands: list[arrow.Array]) -> arrow.Array:
 
 def _not(operands: list[arrow.Array]) -> arrow.Array:
     (operand,) = operands
-    _require(operand.type == arrow.BOOL)
+    require(operand.type == arrow.BOOL)
     return arrow.numbers(~values(operand), operand.valid)
 
 
@@ -192,7 +142,7 @@ def _case(operands: list[arrow.Array]) -> arrow.Array:
     if all(arrow.is_string(result.type) for result in results):
         return _case_of_texts([_true(condition) for condition in branches[::2]], results)
     kinds = {"b" if result.type == arrow.BOOL else "l" for result in results}
-    _require(len(kinds) == 1)
+    require(len(kinds) == 1)
     data = [values(result) if kinds == {"b"} else numeric(result) for result in results]
     conditions = [_true(condition) for condition in branches[::2]]
     found = arrow.numbers(np.select(conditions, data[:-1], data[-1]))
@@ -203,65 +153,14 @@ def _case(operands: list[arrow.Array]) -> arrow.Array:
 
 
 def _case_of_texts(conditions: list[NDArray[np.bool_]], results: list[arrow.Array]) -> arrow.Array:
-    _require(len({result.type for result in results}) == 1)
+    require(len({result.type for result in results}) == 1)
     count = len(results[0])
     which = np.select(conditions, list(range(len(conditions))), len(conditions))
     return taken(arrow.concat_arrays(results), which * count + np.arange(count))
 
 
-def _part(part: Callable[[NDArray[np.datetime64]], NDArray[np.int64]]) -> _Operator:
-    """A part of dates and of points in time, each at its offset: that of its day, which is looked up."""
-
-    def made(operands: list[arrow.Array]) -> arrow.Array:
-        (operand,) = operands
-        days, valid = _days(operand), operand.valid
-        if valid is not None:
-            days = np.where(valid, days, 0)
-        if not len(days):
-            return arrow.numbers(days, valid)
-        first, last = int(days.min()), int(days.max())
-        _require(first >= _FIRST_DAY and last - first < _MOST_DAYS)
-        return arrow.numbers(part(np.arange(first, last + 1).astype("M8[D]"))[days - first], valid)
-
-    return made
-
-
-def _days(array: arrow.Array) -> NDArray[np.int64]:
-    """Return days since 1970; what stands in the place of nulls means nothing."""
-    if arrow.is_date(array.type):
-        return ordinal(array)
-    if arrow.is_timestamp(array.type):
-        _require(array.type.unit == "us")
-        return ordinal(array) // _DAY
-    _require(arrow.is_struct(array.type) and array.field("moment").type.unit == "us")
-    moments, offsets = ordinal(array), numeric(array.field("offset"))
-    if offsets.any():
-        moments = moments + offsets * 1_000_000
-    return moments // _DAY
-
-
-def _year(days: NDArray[np.datetime64]) -> NDArray[np.int64]:
-    return days.astype("M8[Y]").astype(np.int64) + 1970
-
-
-def _month(days: NDArray[np.datetime64]) -> NDArray[np.int64]:
-    return days.astype("M8[M]").astype(np.int64) % 12 + 1
-
-
-def _quarter(days: NDArray[np.datetime64]) -> NDArray[np.int64]:
-    return (_month(days) + 2) // 3
-
-
-def _day(days: NDArray[np.datetime64]) -> NDArray[np.int64]:
-    begins: NDArray[np.datetime64] = days.astype("M8[M]").astype("M8[D]")
-    return days.astype(np.int64) - begins.astype(np.int64) + 1
-
-
-_Operator = Callable[[list[arrow.Array]], arrow.Array]
-
-
-def _map(operands: list[arrow.Array]) -> arrow.Array:
-    """Return maps as structs of their values, without their keys."""
+def _struct(operands: list[arrow.Array]) -> arrow.Array:
+    """Return maps and lists as structs of their values, without their keys."""
     there, *fields = operands
     some = _true(there)
     fields = [field.decoded() for field in fields]
@@ -275,7 +174,7 @@ def _edge(operands: list[arrow.Array]) -> arrow.Array:
     return arrow.struct_array(list(parts), ["label", "start", "end", "ordinal"])
 
 
-_OPERATORS: Mapping[str, _Operator] = {
+_OPERATORS: Mapping[str, Operator] = {
     "=": _compared(np.equal),
     "<>": _compared(np.not_equal),
     "<": _compared(np.less),
@@ -285,7 +184,8 @@ _OPERATORS: Mapping[str, _Operator] = {
     "+": _computed(np.add, lambda a, b: a + b),
     "-": _computed(np.subtract, lambda a, b: a + b),
     "*": _computed(np.multiply, lambda a, b: a * b),
-    "//": _quotient,
+    "//": _divided(truncated),
+    "%": _divided(np.fmod),
     "/": _ratio,
     "toFloat": _as_real,
     "AND": _all,
@@ -294,10 +194,7 @@ _OPERATORS: Mapping[str, _Operator] = {
     "IS NULL": _is_null,
     "coalesce": _first_there,
     "CASE": _case,
-    "map": _map,
+    "struct": _struct,
     "edge": _edge,
-    "year": _part(_year),
-    "quarter": _part(_quarter),
-    "month": _part(_month),
-    "day": _part(_day),
+    **TEMPORAL,
 }

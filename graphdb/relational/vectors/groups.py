@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.stopping import checked
 from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, Constant, PropertyOf, Vector
-from graphdb.relational.vectors.expressions import NotVectorized, evaluated, multiplied, numeric, ordinal
+from graphdb.relational.vectors.expressions import evaluated
 from graphdb.relational.vectors.frames import Frame
+from graphdb.relational.vectors.numbers import NotVectorized, multiplied, numeric, ordinal
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import number_integers, numbered
@@ -88,10 +89,7 @@ def _by(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Groups:
     for key in checked(dict.fromkeys(keys), _KEYS):
         if isinstance(key, Constant):
             continue
-        found, span = _numbered(evaluated(key, frame, properties))
-        if float(bound) * span >= 2.0**62:
-            codes, bound = _dense(codes, bound)
-        codes, bound = (codes * span + found, bound * span) if bound > 1 else (found, span)
+        codes, bound = _paired(codes, bound, *_numbered(evaluated(key, frame, properties)))
     if bound > _SPREAD * len(codes) + 256:
         codes, bound = _dense(codes, bound)
     firsts = np.full(bound, -1, np.int64)
@@ -122,7 +120,7 @@ def _numbered(array: arrow.Array) -> tuple[Ints, int]:
         distinct, found = numbered(array)
         return (found + 1, len(distinct) + 1) if array.null_count else (found, max(len(distinct), 1))
     if arrow.is_struct(array.type):
-        raise NotVectorized  # equal moments may have different offsets
+        return _numbered_struct(array)
     within = within_range(array, _SPREAD * len(array) + 256)
     if within is not None:
         return within
@@ -133,6 +131,23 @@ def _numbered(array: arrow.Array) -> tuple[Ints, int]:
     there = array.is_valid()
     different, numbers = number_integers(np.where(there, data, data[there][0]))
     return np.where(there, numbers, len(different)), len(different) + 1
+
+
+def _numbered_struct(array: arrow.Array) -> tuple[Ints, int]:
+    """Return numbers of structs by those of their fields; of null, a number of its own."""
+    if array.type.fields[0].name == "moment":
+        raise NotVectorized  # equal moments may have different offsets
+    codes, bound = np.zeros(len(array), np.int64), 1
+    for field in array.children:
+        codes, bound = _paired(codes, bound, *_numbered(field))
+    return (codes, bound) if not array.null_count else (np.where(array.is_valid(), codes, bound), bound + 1)
+
+
+def _paired(codes: Ints, bound: int, found: Ints, span: int) -> tuple[Ints, int]:
+    """Return numbers of pairs of numbers, of which the first are below ``bound`` and the second below ``span``."""
+    if float(bound) * span >= 2.0**62:
+        codes, bound = _dense(codes, bound)
+    return (codes * span + found, bound * span) if bound > 1 else (found, span)
 
 
 def within_range(array: arrow.Array, most: int) -> tuple[Ints, int] | None:

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.relational.vectors.algebra import Key
-from graphdb.relational.vectors.expressions import NotVectorized, evaluated, ordinal
+from graphdb.relational.vectors.expressions import evaluated
 from graphdb.relational.vectors.frames import Frame
+from graphdb.relational.vectors.numbers import NotVectorized, ordinal
+from graphdb.relational.vectors.temporal import sort_keys
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import string_bytes
 
@@ -49,16 +51,40 @@ def _order(keys: Sequence[Key], frame: Frame, most: int | None, properties: Prop
     chosen: Ints | None = None
     found: list[Ints] = []
     for key in keys:
-        ranks, absent = _ranks(key, frame, properties)
-        if absent is not None:
-            found += [(~absent if key.nulls_first else absent).astype(np.int64)]
-        elif most is not None and not found and len(frame) > max(_FEW, 2 * most):
-            chosen = np.flatnonzero(ranks <= _last(ranks, most)) if most else np.empty(0, np.int64)
-            ranks, frame = ranks[chosen], frame.at(chosen)
-        found.append(ranks)
-    order = np.lexsort(found[::-1])
+        before = chosen
+        for ranks, absent in _ranks(key, frame, properties):
+            if chosen is not before:  # a key of several columns: the first one has left rows out
+                ranks = ranks[chosen]
+            if absent is not None:
+                found += [(~absent if key.nulls_first else absent).astype(np.int64)]
+            elif most is not None and not found and len(frame) > max(_FEW, 2 * most):
+                chosen = np.flatnonzero(ranks <= _last(ranks, most)) if most else np.empty(0, np.int64)
+                ranks, frame = ranks[chosen], frame.at(chosen)
+            found.append(ranks)
+    order = _sorted(found)
     order = order if most is None else order[:most]
     return order if chosen is None else chosen[order]
+
+
+def _sorted(columns: Sequence[Ints]) -> Ints:
+    """Return the places of rows in the order of some columns, the first one first; equal rows stay as they stand.
+
+    Where all of a row fits into one integer, and its place too, these integers are sorted, in half of the time.
+    """
+    count = len(columns[0])
+    place = max(count - 1, 1).bit_length()
+    whole, bound = np.zeros(count, np.int64), 1
+    for column in columns if count else ():
+        low = int(column.min())
+        span = int(column.max()) - low + 1
+        bound *= span
+        if bound >> (62 - place):
+            return np.lexsort(columns[::-1])
+        if span > 1:
+            whole = whole * span + (column - low)
+    whole = whole << place | np.arange(count)
+    whole.sort()
+    return whole & ((1 << place) - 1)
 
 
 def _last(ranks: Ints, most: int) -> np.int64:
@@ -72,9 +98,21 @@ def _last(ranks: Ints, most: int) -> np.int64:
     return last
 
 
-def _ranks(key: Key, frame: Frame, properties: Properties) -> tuple[Ints, NDArray[np.bool_] | None]:
-    """Return integers that are ordered as the rows shall be, and which of them are null, if some are."""
+_Ranks = tuple[Ints, NDArray[np.bool_] | None]
+
+
+def _ranks(key: Key, frame: Frame, properties: Properties) -> list[_Ranks]:
+    """Return integers that are ordered as the rows shall be, and which of them are null, if some are.
+
+    Durations go by their mean lengths, and those that are as long by their parts.
+    """
     array = evaluated(key.vector, frame, properties)
+    if not arrow.is_struct(array.type) or array.type.fields[0].name == "moment":
+        return [_ranks_of(array, key.descending)]
+    return [_ranks_of(each, key.descending) for each in sort_keys(array)]
+
+
+def _ranks_of(array: arrow.Array, descending: bool) -> _Ranks:
     absent = ~array.is_valid() if array.null_count else None
     if arrow.is_string(array.type):
         ranks = _of_texts(array)
@@ -86,7 +124,7 @@ def _ranks(key: Key, frame: Frame, properties: Properties) -> tuple[Ints, NDArra
         ranks = _of_floats(data)
     else:
         ranks = ordinal(array)
-    ranks = ~ranks if key.descending else ranks
+    ranks = ~ranks if descending else ranks
     return (ranks, None) if absent is None else (np.where(absent, 0, ranks), absent)
 
 

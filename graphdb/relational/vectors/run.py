@@ -9,9 +9,10 @@ import numpy as np
 from graphdb.common import arrow
 from graphdb.relational.vectors.algebra import Aggregate, Clause, ColumnOf, Operation, Rows, Union, Vector
 from graphdb.relational.vectors.compressed import compressed, without_columns_between
-from graphdb.relational.vectors.expressions import NotVectorized, evaluated, fulfilled
+from graphdb.relational.vectors.expressions import evaluated, fulfilled
 from graphdb.relational.vectors.frames import Frame, Maker, made_once
 from graphdb.relational.vectors.groups import aggregated, grouped
+from graphdb.relational.vectors.numbers import NotVectorized
 from graphdb.relational.vectors.order import ordered
 from graphdb.snapshot.properties import Properties
 

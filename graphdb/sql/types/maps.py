@@ -39,7 +39,7 @@ def made_of(entries: Sequence[tuple[str, SqlValue]]) -> SqlValue:
     if sum(_keys_of(type) for _, type in fields) > _MOST:
         raise NotSupportedError("a map of very many keys is not supported in SQL")
     packed = ", ".join(f"f{i} := CAST({value.sql} AS {sql_type(value.type)})" for i, value in enumerate(last.values()))
-    return SqlValue(f"struct_pack({packed})", Type(Base.MAP, fields=fields))
+    return SqlValue(f"struct_pack({packed})", Type(Base.MAP, fields=fields), items=tuple(last.values()))
 
 
 def _keys_of(type: Type) -> int:
@@ -52,7 +52,8 @@ def _keys_of(type: Type) -> int:
 def _properties(c: Compiler, element: SqlValue) -> SqlValue:
     """Return the map of all properties of a vertex or edge."""
     packed = made_of(list(c.rows.every_value(element, c.names).items()))
-    return SqlValue(f"CASE WHEN {element.sql} IS NOT NULL THEN {packed.sql} END", replace(packed.type, sparse=True))
+    sql = f"CASE WHEN {element.sql} IS NOT NULL THEN {packed.sql} END"
+    return SqlValue(sql, replace(packed.type, sparse=True), items=packed.items)
 
 
 def entry(map: SqlValue, key: str) -> SqlValue:

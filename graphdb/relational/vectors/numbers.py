@@ -1,0 +1,74 @@
+"""What operators on columns share: integers of values, which rows have one, and what is left to SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common import arrow
+from graphdb.storage.arrays.arrow import values
+
+Operator = Callable[[list[arrow.Array]], arrow.Array]
+"""Makes the values of an operation of those of its operands."""
+
+Valid = NDArray[np.bool_] | None
+"""Which values are not null; None for all."""
+
+FITS = float(1 << 62)
+"""What sums and products of integers stay below."""
+
+
+class NotVectorized(Exception):
+    """These rows are for SQL."""
+
+
+def require(condition: bool) -> None:
+    """Leave rows to SQL unless a condition holds.
+
+    Raises
+    ------
+    NotVectorized
+        It does not.
+    """
+    if not condition:
+        raise NotVectorized
+
+
+def numeric(array: arrow.Array) -> NDArray[np.int64]:
+    """Return integers as int64; what stands in the place of nulls means nothing."""
+    require(arrow.is_integer(array.type) and array.type != arrow.UINT64)
+    return values(array).astype(np.int64, copy=False)
+
+
+def ordinal(array: arrow.Array) -> NDArray[np.int64]:
+    """Return integers that are ordered as the values are: of integers, truth values, dates and moments."""
+    if arrow.is_struct(array.type):  # a point in time at an offset goes by its moment
+        require([field.name for field in array.type.fields] == ["moment", "offset"])
+        array = array.field("moment")
+    plain = array.type == arrow.BOOL or arrow.is_date(array.type) or arrow.is_timestamp(array.type)
+    return values(array).astype(np.int64, copy=False) if plain else numeric(array)
+
+
+def multiplied(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return products of integers that are not too large."""
+    require(largest(left) * largest(right) < FITS)
+    return left * right
+
+
+def largest(data: NDArray[np.int64]) -> float:
+    """Return the largest absolute value of some integers; 0 of none."""
+    return float(max(abs(float(data.max())), abs(float(data.min())))) if data.size else 0.0
+
+
+def both(*arrays: arrow.Array) -> Valid:
+    """Return which rows have no null among some values."""
+    some = [array.is_valid() for array in arrays if array.null_count]
+    return np.logical_and.reduce(some) if some else None
+
+
+def truncated(left: NDArray[np.int64], right: NDArray[np.int64] | int) -> NDArray[np.int64]:
+    """Return quotients of integers towards zero, as SQL has them; no divisor is 0."""
+    found: NDArray[np.int64] = np.abs(left) // np.abs(right)
+    return np.where((left < 0) != (np.asarray(right) < 0), -found, found)

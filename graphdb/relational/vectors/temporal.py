@@ -1,0 +1,187 @@
+"""Dates, points in time and durations as columns: their parts, and what lies between them.
+
+The parts of a day are looked up in tables of a part of the calendar each, which are made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common import arrow
+from graphdb.common.values.temporal import MONTH_SECONDS
+from graphdb.relational.vectors.numbers import (
+    FITS,
+    Operator,
+    both,
+    largest,
+    multiplied,
+    numeric,
+    ordinal,
+    require,
+    truncated,
+)
+
+Ints = NDArray[np.int64]
+
+_DAY = 86_400_000_000
+"""Microseconds."""
+
+_FIRST_DAY = -719_162
+"""The first day of the year 1: how years before it are counted differs."""
+
+_LAST_DAY = 2_932_896
+"""The last day of the year 9999: durations go no further."""
+
+_TABLE = 1 << 16
+"""Days of a table."""
+
+_TABLES = 64
+"""Tables that stay, of 512 KB each: four parts of all years from 1 to 9999 are 56 times that."""
+
+PARTS = ("months", "days", "seconds", "nanoseconds")
+"""The fields of a duration."""
+
+
+def _part(part: Callable[[Ints], Ints]) -> Operator:
+    """A part of dates and of points in time, each at its offset: that of its day."""
+
+    def made(operands: list[arrow.Array]) -> arrow.Array:
+        (operand,) = operands
+        return arrow.numbers(_looked_up(part, _days(operand), operand.valid), operand.valid)
+
+    return made
+
+
+def _looked_up(part: Callable[[Ints], Ints], days: Ints, valid: NDArray[np.bool_] | None = None) -> Ints:
+    """Return a part of days since 1970, of those that are valid."""
+    if valid is not None:
+        days = np.where(valid, days, 0)
+    if not len(days):
+        return days
+    first, last = int(days.min()), int(days.max())
+    require(first >= _FIRST_DAY and last <= _LAST_DAY)
+    begin, end = first // _TABLE, last // _TABLE
+    tables = [_table(part, number) for number in range(begin, end + 1)]
+    return (tables[0] if len(tables) == 1 else np.concatenate(tables))[days - begin * _TABLE]
+
+
+@lru_cache(_TABLES)
+def _table(part: Callable[[Ints], Ints], number: int) -> Ints:
+    """Return a part of each of the days of a table: int64[_TABLE]."""
+    return part(np.arange(number * _TABLE, (number + 1) * _TABLE))
+
+
+def _days(array: arrow.Array) -> Ints:
+    """Return days since 1970; what stands in the place of nulls means nothing."""
+    if arrow.is_date(array.type):
+        return ordinal(array)
+    if arrow.is_timestamp(array.type):
+        require(array.type.unit == "us")
+        return ordinal(array) // _DAY
+    require(arrow.is_struct(array.type) and array.field("moment").type.unit == "us")
+    moments, offsets = ordinal(array), numeric(array.field("offset"))
+    if offsets.any():
+        moments = moments + offsets * 1_000_000
+    return moments // _DAY
+
+
+def _year(days: Ints) -> Ints:
+    return days.view("M8[D]").astype("M8[Y]").astype(np.int64) + 1970
+
+
+def _month(days: Ints) -> Ints:
+    return days.view("M8[D]").astype("M8[M]").astype(np.int64) % 12 + 1
+
+
+def _quarter(days: Ints) -> Ints:
+    return (_month(days) + 2) // 3
+
+
+def _day(days: Ints) -> Ints:
+    begins: NDArray[np.datetime64] = days.view("M8[D]").astype("M8[M]").astype("M8[D]")
+    return days - begins.astype(np.int64) + 1
+
+
+def _number(days: Ints) -> Ints:
+    """Return numbers of days that leave each month 32 of them."""
+    return (_year(days) * 12 + _month(days)) * 32 + _day(days)
+
+
+# --- durations
+
+
+def _microseconds(array: arrow.Array) -> Ints:
+    """Return local times, dates among them, as microseconds since 1970."""
+    if arrow.is_date(array.type):
+        return ordinal(array) * _DAY
+    require(arrow.is_timestamp(array.type) and array.type.unit == "us")
+    return ordinal(array)
+
+
+def _apart(operands: list[arrow.Array]) -> tuple[Ints, NDArray[np.bool_] | None]:
+    """Return the microseconds from the first to the second of two times, and where there are any."""
+    valid = both(*operands)
+    begin, end = (_checked(operand, valid) for operand in operands)
+    return end - begin, valid
+
+
+def _checked(array: arrow.Array, valid: NDArray[np.bool_] | None) -> Ints:
+    """Return :func:`_microseconds` of years that have four digits; 0 where they are not valid."""
+    found = _microseconds(array)
+    found = found if valid is None else np.where(valid, found, 0)
+    days = found // _DAY
+    require(not len(days) or (int(days.min()) >= _FIRST_DAY and int(days.max()) <= _LAST_DAY))
+    return found
+
+
+def _months_between(operands: list[arrow.Array]) -> arrow.Array:
+    """Whole months from one time to another: those between its day and the one up to which all days are whole; one is
+    over on the same day of the next.
+    """
+    apart, valid = _apart(operands)
+    day = _days(operands[0])
+    day = day if valid is None else np.where(valid, day, 0)
+    last = day + truncated(apart, _DAY)
+    return arrow.numbers(truncated(_looked_up(_number, last) - _looked_up(_number, day), 32), valid)
+
+
+def _days_between(operands: list[arrow.Array]) -> arrow.Array:
+    apart, valid = _apart(operands)
+    return arrow.numbers(truncated(apart, _DAY), valid)
+
+
+def _seconds_between(operands: list[arrow.Array]) -> arrow.Array:
+    apart, valid = _apart(operands)
+    return arrow.numbers(apart // 1_000_000, valid)
+
+
+def _duration(operands: list[arrow.Array]) -> arrow.Array:
+    """Durations of their parts: null where one of these is."""
+    return arrow.struct_array([arrow.numbers(numeric(part)) for part in operands], PARTS, both(*operands))
+
+
+def sort_keys(array: arrow.Array) -> list[arrow.Array]:
+    """Return what orders durations: their mean lengths in seconds, and of those that are as long their parts."""
+    require([field.name for field in array.type.fields] == [*PARTS])
+    months, days, seconds, nanoseconds = map(numeric, array.children)
+    lengths = [multiplied(part, np.array(per)) for part, per in ((months, MONTH_SECONDS), (days, 86_400))]
+    require(sum(map(largest, (*lengths, seconds))) < FITS)
+    keys = [lengths[0] + lengths[1] + seconds, nanoseconds, months, days]
+    return [arrow.numbers(part, array.valid) for part in keys[:1] + [part for part in keys[1:] if part.any()]]
+
+
+TEMPORAL: Mapping[str, Operator] = {
+    "year": _part(_year),
+    "quarter": _part(_quarter),
+    "month": _part(_month),
+    "day": _part(_day),
+    "duration": _duration,
+    "months between": _months_between,
+    "days between": _days_between,
+    "seconds between": _seconds_between,
+}
+"""Operators by their names; see :class:`graphdb.relational.vectors.algebra.Operation`."""

@@ -1,0 +1,87 @@
+"""Values that consist of several as columns in memory: durations, maps, lists of several types, what lies between times.
+
+Random rows, among them null ones and times before 1970, give what DuckDB's SQL makes of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+import graphdb
+from graphdb.relational import query
+from graphdb.relational.vectors.run import run
+
+ROWS = 700
+
+TEXTS = [
+    "RETURN duration.between(a.born, a.seen).{months} AS x, count(*) AS n ORDER BY x",
+    "RETURN duration.between(a.seen, a.born).{months} AS x, duration.inMonths(a.born, a.died).{months} AS y, a.i ORDER BY x, y, a.i",
+    "RETURN duration.inDays(a.seen, a.born).{days} AS x, duration.inSeconds(a.born, a.seen).{seconds} AS y, a.i ORDER BY x, y, a.i",
+    "WHERE duration.between(a.died, a.born).{months} > a.k % 7 RETURN a.i ORDER BY a.i",
+    "RETURN duration({{days: a.k, hours: a.k % 5}}) AS d, a.i ORDER BY d, a.i",
+    "RETURN duration({{months: a.k % 3, weeks: a.k, minutes: -a.k}}) AS d, a.i ORDER BY d DESC, a.i SKIP 3 LIMIT 40",
+    "RETURN duration({{years: a.k, quarters: 1, days: -91 - 365 * a.k, seconds: a.j}}) AS d, a.i ORDER BY d DESC NULLS LAST, a.i DESC",
+    "WITH a, duration({{months: a.k, days: -30 * a.k, seconds: -37800 * a.k}}) AS d ORDER BY d, a.i LIMIT 90 RETURN d, a.i, a.j",
+    "WITH a, duration({{days: a.j}}) AS d WHERE d IS NOT NULL RETURN a.i, a.k, d ORDER BY a.i",
+    "WHERE a.k > 3 RETURN properties(a) AS m, a.i",
+    "WITH [a.k, a.j > 40, a.born.year, a.name] AS l RETURN l, count(*) AS n",
+    "WITH {{k: a.k % 4, b: a.born.month, on: a.on}} AS m RETURN m, count(*) AS n",
+    "RETURN DISTINCT a {{.name, .on}} AS m, a.k % 2 AS r",
+    "WITH [a.name, a.on] AS l, a.k / 9 AS q, a.j % 3 AS r, a.i AS i RETURN l, q, r, max(i), count(*)",
+    "RETURN a.k % 7 AS x, a.k % -7 AS y, -a.k / 7 AS z, a.k / -7 AS w, a.i ORDER BY x, y, z, w, a.i",
+]  # fmt: skip
+
+MONTHS = ["years", "quarters", "months", "monthsOfYear", "quartersOfYear", "monthsOfQuarter"]
+DAYS = ["weeks", "days", "daysOfWeek"]
+SECONDS = ["hours", "minutes", "seconds", "minutesOfHour", "secondsOfMinute"]
+
+
+def row(draw: Random, i: int) -> dict[str, Any]:
+    """Return a person with properties some of which are null."""
+
+    def some(value: Any) -> Any:
+        return None if draw.random() < 0.08 else value
+
+    day = date(1969, 12, 1) + timedelta(days=draw.choice([draw.randrange(-40, 90), draw.randrange(-60_000, 60_000)]))
+    died = draw.choice([day, date(day.year + 1, day.month, 1), date(9999, 12, 31), date(1, 1, 1)])
+    seen = datetime(day.year, day.month, 1) + timedelta(seconds=draw.randrange(-(10**8), 10**8), microseconds=i)
+    numbers = {"k": some(draw.randrange(-60, 60)), "j": some(draw.randrange(90))}
+    return {"i": i, "born": some(day), "died": some(died), "seen": some(seen), **numbers} | {
+        "name": some(draw.choice(["", "ü", "name"])),
+        "on": some(draw.random() < 0.5),
+    }
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[graphdb.Database]:
+    draw = Random(20261127)
+    with graphdb.connect(device="cpu", threads=1) as opened:
+        opened.query("UNWIND $rows AS r CREATE (a:P) SET a = r", {"rows": [row(draw, i) for i in range(ROWS)]})
+        opened.query("CREATE (:Q {i: -1, name: 'none of them'})")
+        yield opened
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_as_sql_makes_them(database: graphdb.Database, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, made = Random(text), []
+
+    def counted(*given: Any) -> Any:
+        made.append(run(*given))
+        return made[-1]
+
+    for _ in range(3 if "{months}" in text or "{days}" in text else 1):
+        parts = {"months": draw.choice(MONTHS), "days": draw.choice(DAYS), "seconds": draw.choice(SECONDS)}
+        whole = f"MATCH (a:P) {text.format(**parts)}"
+        monkeypatch.setattr(query, "run", counted)
+        mine = database.query(whole).fetchall()
+        assert made[-1] is not None, "it was made by SQL"
+        monkeypatch.setattr(query, "run", lambda *_: None)
+        others = database.query(whole).fetchall()
+        if "ORDER BY" not in whole:
+            mine, others = sorted(mine, key=repr), sorted(others, key=repr)
+        assert mine == others, whole
