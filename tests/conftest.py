@@ -102,11 +102,12 @@ def shared() -> Callable[[str], Path]:
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Have every other process collect from the end: assertions are rewritten once, by who comes to a file first."""
+    """Have each process begin to collect elsewhere: who comes to a module first compiles it for the others."""
     report = yield
-    process = getattr(collector.config, "workerinput", {}).get("workerid", "gw0")
-    if isinstance(collector, pytest.Directory) and int(process.removeprefix("gw")) % 2:
-        report.result.reverse()
+    if isinstance(collector, pytest.Directory) and hasattr(collector.config, "workerinput"):
+        process, processes = (collector.config.workerinput[key] for key in ("workerid", "workercount"))
+        first = len(report.result) * int(process.removeprefix("gw")) // processes
+        report.result[:] = report.result[first:] + report.result[:first]
     return report
 
 

@@ -33,7 +33,11 @@ KNOWS = "MATCH (a:Person)-[:knows]->(b)-[:knows]->(c), (a)-[:knows]->(c)"
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Two processes of one thread each."""
     folder = tmp_path_factory.mktemp("workers")
-    settings = {"distributed.comm.timeouts.connect": "20s", "distributed.worker.daemon": True}
+    settings = {
+        "distributed.comm.timeouts.connect": "20s",
+        "distributed.worker.daemon": True,
+        "distributed.worker.multiprocessing-method": "forkserver",  # Dask is imported once for all of them
+    }
     with (
         __import__("dask").config.set(settings),
         distributed.LocalCluster(

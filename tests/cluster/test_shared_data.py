@@ -28,7 +28,11 @@ ROWS = 20_000
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    settings = {"distributed.comm.timeouts.connect": "20s", "distributed.worker.daemon": True}
+    settings = {
+        "distributed.comm.timeouts.connect": "20s",
+        "distributed.worker.daemon": True,
+        "distributed.worker.multiprocessing-method": "forkserver",  # Dask is imported once for all of them
+    }
     with (
         __import__("dask").config.set(settings),
         distributed.LocalCluster(

@@ -6,8 +6,6 @@ import io
 import os
 import pathlib
 import random
-import subprocess
-import sys
 from contextlib import suppress
 
 import pyarrow as pa
@@ -15,8 +13,8 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import AccessError, GraphDBError
+from tests.programs import command
 
-HOME = pathlib.Path(graphdb.__file__).parent.parent
 SEED = int(os.environ.get("GRAPHDB_SEED", "16"))
 
 
@@ -200,38 +198,25 @@ def test_setting_implies_it(folder: pathlib.Path) -> None:
         assert not db.untrusted
 
 
-def shell(folder: pathlib.Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
-    ran = [sys.executable, "-m", "graphdb", *options]
-    return subprocess.run(
-        ran,
-        input=text,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(HOME)},
-    )
-
-
 def test_safe_mode_of_the_shell(folder: pathlib.Path) -> None:
     (folder / "script").write_text("RETURN 1;\n")
     before = listing(folder)
-    for command in (
+    for line in (
         ".read script",
         ".export written.nt",
         "LOAD 'secret.nt';",
         "FROM 'secret.csv';",
         "COPY (SELECT 1) TO 'written.csv';",
     ):
-        ran = shell(folder, command + "\n", "--safe", "mine.duckdb")
-        assert ran.returncode == 1, command
+        ran = command("--safe", "mine.duckdb", stdin=line + "\n")
+        assert ran.returncode == 1, line
         assert "safe mode" in ran.stderr or "out of reach" in ran.stderr or "disabled by configuration" in ran.stderr
     assert listing(folder) == before
-    ran = shell(folder, "CREATE (:A {x: 1});\n.schema\nMATCH (a:A) RETURN a.x;\n", "--safe", "mine.duckdb")
+    ran = command("--safe", "mine.duckdb", stdin="CREATE (:A {x: 1});\n.schema\nMATCH (a:A) RETURN a.x;\n")
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert shell(folder, "", "sql", "--safe", "mine.duckdb", "FROM 'secret.csv'").returncode == 1
-    assert shell(folder, "", "query", "--safe", "mine.duckdb", "LOAD 'secret.nt'").returncode == 1
-    assert shell(folder, "", "sql", "mine.duckdb", "FROM 'secret.csv'").returncode == 0
+    assert command("sql", "--safe", "mine.duckdb", "FROM 'secret.csv'").returncode == 1
+    assert command("query", "--safe", "mine.duckdb", "LOAD 'secret.nt'").returncode == 1
+    assert command("sql", "mine.duckdb", "FROM 'secret.csv'").returncode == 0
 
 
 # --- our tables

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import os
 import re
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,6 +11,7 @@ import networkx as nx
 import pytest
 
 from graphdb.data import GEOGRAPHY
+from tests.programs import script
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -33,14 +31,7 @@ def borders() -> nx.Graph:
 
 def run(name: str) -> str:
     """What an example prints."""
-    ran = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / name)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    ran = script(ROOT / "examples" / name)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 

@@ -1,4 +1,4 @@
-"""The command line, as a process: what it prints, where, and with which exit code."""
+"""The command line: what it prints, where, and with which exit code; as a process, too."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 import graphdb
 from graphdb._version import __version__
 from graphdb.shell import cli
+from tests.programs import command
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,11 +57,11 @@ def family(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_version_and_help() -> None:
     assert run("--version").stdout == f"graphdb {__version__}\n"
-    helped = run("--help")
+    helped = command("--help")
     assert helped.returncode == 0
-    for command in ("load", "query", "sql", "demo", "doctor"):
-        assert f"graphdb {command}" in helped.stdout
-        assert run(command, "--help").returncode == 0
+    for word in ("load", "query", "sql", "demo", "doctor"):
+        assert f"graphdb {word}" in helped.stdout
+        assert command(word, "--help").returncode == 0
 
 
 def test_query_prints_a_table(family: Path) -> None:
@@ -71,37 +72,37 @@ def test_query_prints_a_table(family: Path) -> None:
 
 def test_query_with_parameters(family: Path) -> None:
     text = "MATCH (p:Person) WHERE p.age > $least AND p.name = $name RETURN p.name AS name, p.age AS age"
-    ran = run("query", family, text, "--mode", "json", "-p", "least=30", "-p", "name=Ada")
+    ran = command("query", family, text, "--mode", "json", "-p", "least=30", "-p", "name=Ada")
     assert json.loads(ran.stdout) == [{"name": "Ada", "age": 36}], ran.stderr
 
 
 def test_query_from_standard_input_as_csv(family: Path) -> None:
     text = "MATCH (p:Person) RETURN p.name AS name, p.age AS age ORDER BY age"
-    assert run("query", family, "-", "--mode", "csv", stdin=text).stdout == "name,age\nBob,5\nAda,36\n"
+    assert command("query", family, "-", "--mode", "csv", stdin=text).stdout == "name,age\nBob,5\nAda,36\n"
 
 
 def test_sql(family: Path) -> None:
-    assert run("sql", family, "SELECT 6 * 7 AS answer", "--mode", "csv").stdout == "answer\n42\n"
+    assert command("sql", family, "SELECT 6 * 7 AS answer", "--mode", "csv").stdout == "answer\n42\n"
 
 
 def test_errors_are_said_with_a_caret(family: Path) -> None:
-    ran = run("query", family, "MATCH (p:Persn) RETURN p")
+    ran = command("query", family, "MATCH (p:Persn) RETURN p")
     assert ran.returncode == 1
     assert ran.stdout == ""
     assert "Persn" in ran.stderr
     assert "Person" in ran.stderr, "the nearest name is suggested"
     assert "  MATCH (p:Persn) RETURN p\n           ^" in ran.stderr
     assert "Traceback" not in ran.stderr
-    assert "Traceback" in run("query", "-v", family, "MATCH (p:Persn) RETURN p").stderr
+    assert "Traceback" in command("query", "-v", family, "MATCH (p:Persn) RETURN p").stderr
 
 
 def test_malformed_data_stops_the_load_or_is_skipped(tmp_path: Path) -> None:
     data = tmp_path / "bad.nt"
     data.write_text(FAMILY + "<http://example.org/x> nonsense .\n", encoding="utf-8")
-    ran = run("load", tmp_path / "bad.duckdb", data)
+    ran = command("load", tmp_path / "bad.duckdb", data)
     assert ran.returncode == 1
     assert "line 8" in ran.stderr
-    ran = run("load", tmp_path / "bad.duckdb", data, "--on-error", "skip")
+    ran = command("load", tmp_path / "bad.duckdb", data, "--on-error", "skip")
     assert ran.returncode == 0
     assert "7 triples" in ran.stdout
     assert "1 malformed line skipped" in ran.stderr
@@ -112,13 +113,13 @@ def test_malformed_data_stops_the_load_or_is_skipped(tmp_path: Path) -> None:
     [("query",), ("query", "x.duckdb"), ("load", "x.duckdb"), ("query", "x", "y", "-p", "nothing"), ("--nonsense",)],
 )
 def test_arguments_that_make_no_sense(arguments: tuple[str, ...]) -> None:
-    ran = run(*arguments)
+    ran = command(*arguments)
     assert ran.returncode == 2
     assert "usage:" in ran.stderr
 
 
 def test_a_database_that_is_not_there(tmp_path: Path) -> None:
-    ran = run("query", tmp_path / "none.duckdb", "RETURN 1")
+    ran = command("query", tmp_path / "none.duckdb", "RETURN 1")
     assert ran.returncode == 1
     assert "there is no database" in ran.stderr
     assert not list(tmp_path.iterdir()), "and none is made"
@@ -127,7 +128,7 @@ def test_a_database_that_is_not_there(tmp_path: Path) -> None:
 def test_a_file_that_is_not_a_database(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("not a database\n" * 1000, encoding="utf-8")
-    ran = run("query", file, "RETURN 1")
+    ran = command("query", file, "RETURN 1")
     assert ran.returncode == 1
     assert "Traceback" not in ran.stderr
     assert "internal error" not in ran.stderr
@@ -147,16 +148,16 @@ def test_a_pipe_stops_at_its_first_error(family: Path) -> None:
 
 
 def test_output_that_nobody_reads(family: Path) -> None:
-    command = f"{sys.executable} -m graphdb sql {family} 'SELECT * FROM range(200000)' --mode csv | head -1"
+    line = f"{sys.executable} -m graphdb sql {family} 'SELECT * FROM range(200000)' --mode csv | head -1"
     ran = subprocess.run(
-        command, shell=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+        line, shell=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
     )
     assert ran.stdout == "range\n"
     assert ran.stderr == ""
 
 
 def test_doctor() -> None:
-    ran = run("doctor")
+    ran = command("doctor")
     assert ran.returncode == 0, ran.stdout
     assert __version__ in ran.stdout
     assert "a query             runs" in ran.stdout
@@ -165,26 +166,28 @@ def test_doctor() -> None:
 
 
 def test_demo_prints_statements_before_answers(tmp_path: Path) -> None:
-    ran = run("demo", tmp_path / "world.duckdb")
+    ran = command("demo", tmp_path / "world.duckdb")
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.index("graphdb> LOAD") < ran.stdout.index("graphdb> MATCH") < ran.stdout.index("Germany")
     # The five countries around Switzerland, whatever their order; and a table that stays in the file.
     for neighbour in ("Germany", "France", "Italy", "Austria", "Liechtenstein"):
         assert neighbour in ran.stdout
-    kept = run("sql", tmp_path / "world.duckdb", "SELECT count(*) > 0 AS kept FROM currency_borders", "--mode", "csv")
+    kept = command(
+        "sql", tmp_path / "world.duckdb", "SELECT count(*) > 0 AS kept FROM currency_borders", "--mode", "csv"
+    )
     assert kept.stdout == "kept\ntrue\n"
 
 
 def test_start_up_time_is_printed(family: Path, capsys: pytest.CaptureFixture[str]) -> None:
     times = {}
-    for name, command in {
+    for name, program in {
         "python": [sys.executable, "-c", ""],
         "import graphdb": [sys.executable, "-c", "import graphdb"],
         "shell on a file": [sys.executable, "-m", "graphdb", str(family)],
     }.items():
         start = time.perf_counter()
         ran = subprocess.run(
-            command,
+            program,
             stdin=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             capture_output=True,
@@ -199,18 +202,18 @@ def test_start_up_time_is_printed(family: Path, capsys: pytest.CaptureFixture[st
 def test_tables_export_and_reading_only(family: Path, tmp_path: Path) -> None:
     (tmp_path / "pets.csv").write_text("owner,pet\nada,rex\nbob,tom\n")
     columns = ["--column", "owner=:START_ID", "--column", "pet=:END_ID"]
-    ran = run("load", tmp_path / "db.duckdb", tmp_path / "pets.csv", *columns, "--type", "owns")
+    ran = command("load", tmp_path / "db.duckdb", tmp_path / "pets.csv", *columns, "--type", "owns")
     assert "2 rows as 2 triples from 1 file, 2 new" in ran.stdout, ran.stderr
-    ran = run("load", tmp_path / "db.duckdb", "-", stdin=FAMILY)
+    ran = command("load", tmp_path / "db.duckdb", "-", stdin=FAMILY)
     assert "7 new" in ran.stdout, ran.stderr
-    ran = run("export", tmp_path / "db.duckdb", tmp_path / "out.nt.gz", "--read-only", "--graph", "default")
+    ran = command("export", tmp_path / "db.duckdb", tmp_path / "out.nt.gz", "--read-only", "--graph", "default")
     assert "9 statements to" in ran.stdout, ran.stderr
-    assert "9 new" in run("load", tmp_path / "again.duckdb", tmp_path / "out.nt.gz").stdout
-    ran = run("query", tmp_path / "again.duckdb", "MATCH ()-[:owns]->(p) RETURN count(*) AS n", "--mode", "csv")
+    assert "9 new" in command("load", tmp_path / "again.duckdb", tmp_path / "out.nt.gz").stdout
+    ran = command("query", tmp_path / "again.duckdb", "MATCH ()-[:owns]->(p) RETURN count(*) AS n", "--mode", "csv")
     assert ran.stdout.split() == ["n", "2"]
-    ran = run("load", tmp_path / "again.duckdb", tmp_path / "out.nt.gz", "--read-only")
+    ran = command("load", tmp_path / "again.duckdb", tmp_path / "out.nt.gz", "--read-only")
     assert (ran.returncode, "open read-only" in ran.stderr) == (1, True)
-    assert run("load", tmp_path / "x.duckdb", tmp_path / "pets.csv", "--column", "owner").returncode == 2
+    assert command("load", tmp_path / "x.duckdb", tmp_path / "pets.csv", "--column", "owner").returncode == 2
 
 
 @pytest.mark.parametrize("options", [["--safe"], ["--mode", "csv"], ["-v", "--threads=1", "--safe"], []])
