@@ -8,7 +8,7 @@ derives the same from the join's difference: Kankanamge et al., SIGMOD 2017).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import TypeAlias
@@ -86,6 +86,8 @@ class Planner:
         What must differ.
     stepped
         Pattern edges that need a step of their own, beside those whose ends others bind.
+    apart
+        Whether two pattern vertices have no candidate in common.
     wanted
         By the edge of an orbit, the slots that are wanted of its matches, which else are only counted; None: all.
     """
@@ -99,10 +101,11 @@ class Planner:
         vertices: int,
         checks: Sequence[Check],
         stepped: set[int],
+        apart: Callable[[int, int], bool],
         wanted: Mapping[int, set[int]] | None = None,
     ) -> None:
         self._pattern, self._relations, self.numbers = pattern, relations, numbers
-        self._wanted = wanted
+        self._wanted, self._apart = wanted, apart
         self._sizes, self._vertices, self._stepped = sizes, vertices, stepped
         self._near: dict[int, list[PatternEdge]] = {v: [] for v in range(len(pattern.vertices))}
         for edge in pattern.edges:
@@ -180,7 +183,8 @@ class Planner:
         a, b = left.vertex, right.vertex
         several = len(left.legs) > 1
         mine, theirs = (
-            sorted((leg.relation, leg.of, several and leg.edge > first) for leg in step.legs) for step in (left, right)
+            sorted((leg.relation, leg.of, several and self.late(leg, first)) for leg in step.legs)
+            for step in (left, right)
         )
         return (
             bool(mine)
@@ -191,6 +195,43 @@ class Planner:
             and self._differ[a] - {b} == self._differ[b] - {a}
             and b in self._differ[a]
         )
+
+    def paired(self, x: Step, y: Step, z: Step, first: int) -> bool:
+        """Whether three steps, each of which alone depends on the one before, close a square whose first and last
+        vertex are bound by the same lists, and are compared with the same: then they are any pair of what ``x`` binds,
+        that have what ``y`` binds in common.
+        """
+        if not (isinstance(x, VertexStep) and isinstance(y, VertexStep) and isinstance(z, VertexStep) and x.legs):
+            return False
+        a, b, c = x.vertex, y.vertex, z.vertex
+        over = [leg for leg in y.legs if leg.of == a]
+        back = [leg for leg in z.legs if leg.of == b]
+        if len(over) != 1 or len(back) != 1 or {leg.edge for leg in (*x.legs, *y.legs, *z.legs)} & self._stepped:
+            return False
+        mine = [(leg.relation, leg.of, self.late(leg, first)) for leg in (*x.legs, self._leg(over[0].edge, a))]
+        theirs = [(leg.relation, leg.of, self.late(leg, first)) for leg in z.legs]
+        return (
+            sorted(mine) == sorted(theirs)
+            and len(self._near[a]) == len(self._near[c]) == len(theirs)
+            and {a, c} <= self._plainly
+            and self._differ[a] - {c} == self._differ[c] - {a}
+        )
+
+    def differ(self, left: Step, right: Step) -> bool:
+        """Whether two steps bind different vertices."""
+        return self.slot(right) in self._differ[self.slot(left)]
+
+    def late(self, leg: Leg, first: int) -> bool:
+        """Whether a leg may be bound to the changed edge itself, which edge ``first`` is bound to.
+
+        An edge before it may not, nor one whose ends have no candidates in common with those of ``first``.
+        """
+        a, b = self._pattern.edges[leg.edge], self._pattern.edges[first]
+        ways = ((b.source, b.target), (b.target, b.source))
+        return leg.edge > first and any(self._meet(a.source, s) and self._meet(a.target, t) for s, t in ways)
+
+    def _meet(self, left: int, right: int) -> bool:
+        return left == right or not self._apart(left, right)
 
     def _grow(self, steps: list[Step], parent: int, ordered: list[Step], parents: list[int], first: int) -> None:
         """Add the trees of steps to a preorder: one for each component of those that depend on each other."""

@@ -78,10 +78,15 @@ COPIES, MOST_COPIES = 26, 27
 LAST_RECORD = 28
 # Bindings of a step whose children are counted for one after the other: :data:`CHUNK` of them.
 CHUNKS = 29
-SEARCH_CELLS = 30
+# Of a step whose bindings are counted in pairs, by vertex in how many of them the next step may bind it; the vertices
+# that any counts, and how many these are.
+PAIRED, PAIRED_VERTICES, PAIRED_COUNT = 30, 31, 32
+SEARCH_CELLS = 33
 
 ALL = 1 << 62
 """As many bindings as there are."""
+PAIRS, DISTINCT_PAIRS = 2, 3
+"""A step's bindings are counted in pairs, by what the next step may bind: any two of them, or different ones."""
 CHUNK = 64
 """Bindings that are found at once where what depends on them is only counted."""
 
@@ -95,8 +100,9 @@ COPY_CELLS = 3
 STEP_CELLS = 13
 """(kind, slot bound, first and after last leg, first and after last check, bit of the candidate table or -1, how many
 twins are counted before it or -1 where its entries must be looked at, after last check but those of twins; parent,
-first child and next sibling or -1; of a vertex with children, whether they have none; of a leaf, whether it is what two
-lists share but for vertices that are bound)."""
+first child and next sibling or -1; of a vertex with children, 1 where they have none, :data:`PAIRS` or
+:data:`DISTINCT_PAIRS` where its bindings are counted in pairs, else 0; of a leaf, whether it is what two lists share
+but for vertices that are bound)."""
 LEG_CELLS = 5
 """(relation, slot of the bound near end, whether its pattern edge comes after the plan's own, whether its relation can
 join two vertices by several edges, for a step that binds an edge the slot of the far end)."""

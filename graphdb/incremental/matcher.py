@@ -333,6 +333,7 @@ class IncrementalMatcher:
         state = np.zeros(3, np.int64)
         cells, like = self._lists.cells.ctypes.data, self._lists.like
         result = frame.YIELD
+        self._searches.reserve()
         try:
             while result != frame.DONE:
                 check()

@@ -82,7 +82,7 @@ def make_program(
     wanted = {copy.edges[e][0] for orbit in found for copy in orbit.copies for e in outputs}
     stepped = {e for e in range(len(edges)) if several[e] and (not plain or e in compared or e in wanted)}
     slots = {orbit.edge: _slots(pattern, orbit) for orbit in found} if counted else None
-    planner = Planner(pattern, relations, numbers, lists.sizes, lists.relations.vertices, checks, stepped, slots)
+    planner = Planner(pattern, relations, numbers, lists.sizes, lists.relations.vertices, checks, stepped, apart, slots)
     plans = tuple(tuple(planner.plans(orbit.edge)) for orbit in found)
     uncertain = {numbers[relation] for relation, more in zip(relations, several, strict=True) if more and plain}
     tables = _Tables(pattern, relations, checks, planner, plain, lists.number_of).write(found, plans)
@@ -154,7 +154,7 @@ class _Tables:
             frame.VALUES: self._values,
             frame.STACK: np.zeros((len(self._steps), frame.STACK_CELLS), np.int64),
             frame.SPANS: np.zeros((len(self._legs), frame.SPAN_CELLS), np.int64),
-            frame.CHUNKS: np.zeros(frame.CHUNK, np.int64),
+            frame.CHUNKS: np.zeros(2 * frame.CHUNK, np.int64),
         }
 
     def _copy(self, copy: Copy) -> list[list[int]]:
@@ -239,9 +239,21 @@ class _Tables:
         if isinstance(step, EdgeStep):
             return [*family, 0]
         if children:
+            match [plan.steps[i] for i in self._chain(plan, number)]:
+                case [x, y, z] if self._planner.paired(x, y, z, plan.edge):
+                    return [*family, frame.DISTINCT_PAIRS if self._planner.differ(x, z) else frame.PAIRS]
             return [*family, int(not any(of in children for of in plan.parents))]
         alike = all(check[0] == frame.UNEQUAL for check in self._checks[row[4] : row[5]])
         return [*family, int(len(step.legs) == 2 and not step.candidate and alike)]
+
+    def _chain(self, plan: DeltaPlan, number: int) -> list[int]:
+        """Return a step that is only counted, and those below it, where each has one child: else nothing."""
+        found = [number]
+        while children := [i for i, of in enumerate(plan.parents) if of == found[-1]]:
+            found += children[:1]
+            if len(children) > 1 or len(found) > 3:
+                return []
+        return found if number >= plan.enumerated else []
 
     def _write_vertex_step(self, plan: DeltaPlan, step: VertexStep, twins: list[VertexStep], bound: set[int]) -> None:
         """Write a step.
@@ -252,19 +264,23 @@ class _Tables:
         legs = len(self._legs)
         for leg in step.legs:
             several = self._relations[leg.edge].several and not self._plain
-            self._legs.append([leg.relation, leg.of, int(leg.edge > plan.edge), int(several), 0])
+            self._legs.append([leg.relation, leg.of, int(self._planner.late(leg, plan.edge)), int(several), 0])
         begin, end, counted = self._due(bound, {step.vertex}, frozenset(self._planner.slot(twin) for twin in twins))
         bit = step.vertex if step.candidate else -1
         countable = bit < 0 and len(step.legs) == 1 and not self._legs[-1][3]
         countable = countable and all(row[0] == frame.UNEQUAL for row in self._checks[begin:])
         countable = countable or (len(step.legs) > 1 and bool(twins))
-        before = sum(_order(twin, plan) < _order(step, plan) for twin in twins) if countable else -1
+        before = sum(self._order(twin, plan) < self._order(step, plan) for twin in twins) if countable else -1
         row = [frame.VERTEX, step.vertex, legs, len(self._legs), begin, end, bit, before, counted]
         self._steps.append(row)
 
+    def _order(self, step: VertexStep, plan: DeltaPlan) -> tuple[bool, int]:
+        """Return what twins are counted by."""
+        return len(step.legs) == 1 and self._planner.late(step.legs[0], plan.edge), step.vertex
+
     def _write_edge_step(self, plan: DeltaPlan, step: EdgeStep, bound: set[int]) -> None:
         leg, legs = step.leg, len(self._legs)
-        late = int(leg.edge > plan.edge)
+        late = int(self._planner.late(leg, plan.edge))
         self._legs.append([leg.relation, leg.of, late, 0, self._pattern.edges[leg.edge].target])
         slot = self._edge_slot(leg.edge)
         begin, end, _ = self._due(bound, {slot})
@@ -273,8 +289,3 @@ class _Tables:
 
 def _table(rows: list[list[int]], columns: int) -> Ints:
     return np.array(rows, np.int64).reshape(-1, columns)
-
-
-def _order(step: VertexStep, plan: DeltaPlan) -> tuple[bool, int]:
-    """What twins are counted by."""
-    return len(step.legs) == 1 and step.legs[0].edge > plan.edge, step.vertex

@@ -44,6 +44,19 @@ class _Frame:
         self.cells[frame.MOST_COPIES] = most_copies(program)
         self.cells[frame.PLAIN], self.cells[frame.PLAIN_COUNT] = relations.ctypes.data, len(relations)
         self.address = self.cells.ctypes.data
+        self._pairs = bool((program.tables[frame.STEPS][:, 12] >= frame.PAIRS).any())
+        self._counts: NDArray[np.int32] = np.empty(0, np.int32)
+
+    def reserve(self, vertices: int) -> None:
+        """Have space to count pairs by so many vertices, where any are counted; no search is under way."""
+        if self._pairs and vertices > len(self._counts):
+            self._counts = np.zeros(vertices + vertices // 4, np.int32)
+            self._paired = np.empty(len(self._counts) + 1, np.int64)  # one is written too many
+            self.cells[frame.PAIRED], self.cells[frame.PAIRED_VERTICES] = (
+                self._counts.ctypes.data,
+                self._paired.ctypes.data,
+            )
+            self.cells[frame.PAIRED_COUNT] = 0
 
 
 class Search:
@@ -54,6 +67,11 @@ class Search:
         self._relations = np.array(program.relations, np.int64)
         self._frames: list[_Frame | None] = [None] * threads
         self.address = self.frame(0).address
+
+    @property
+    def vertices(self) -> int:
+        """How many vertices there may be."""
+        return self._lists.vertices.capacity
 
     def frame(self, thread: int) -> _Frame:
         """Return the frame of a thread, which alone asks for it."""
@@ -86,6 +104,11 @@ class Searches:
     def __init__(self, pairs: Sequence[tuple[Search, Search]], lists: Lists, threads: int) -> None:
         self._pairs, self._lists, self.threads = pairs, lists, threads
         self.addresses = np.array([[plain.address, full.address] for plain, full in pairs], np.int64).reshape(-1, 2)
+
+    def reserve(self) -> None:
+        """Have space for what searches on one thread write (:attr:`addresses`)."""
+        for search in {search for pair in self._pairs for search in pair}:
+            search.frame(0).reserve(search.vertices)
 
     def rows(self, check: Pause, take: Take) -> None:
         """Find what a staged batch changes, and hand it over by parts, one after the other.
@@ -149,6 +172,7 @@ class Searches:
         from graphdb.incremental.kernels.batch_kernels import begin
 
         own = search.frame(thread)
+        own.reserve(search.vertices)
         begin(own.address, piece.begin, piece.end)
         return own
 

@@ -9,7 +9,8 @@ others: together ``share`` of the edges.  Queries are those of six vertices: den
 
 *device* is the wall time of a batch on the device, staging on the host and transfers included, the median of some runs;
 *merge* and *search* are the device's time for the batch's entries and for the search, *floor* what it takes to read all
-lists once from the device's memory.  *CPU* is the same batch on one thread and on all.  *again* counts the query on the
+lists once from the device's memory.  *CPU* is the same batch on one thread and on all.  *peer* is the best continuous matcher's recorded time for the mixed
+stream of the set, one update at a time, for as many updates as the batch has.  *again* counts the query on the
 device after the batch, its plan and partitions made before.  ``--apply`` measures updates a second of lists alone: those
 of a continuous query, and the partitions that any query reads, out and in, with a label's codes both ways on top.
 """
@@ -41,6 +42,7 @@ from graphdb.storage.graph.changes import Changes
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.pcsr import Direction
 from tests import csm
+from tests.benchmarks.continuous import best_peer
 from tests.benchmarks.continuous_ablations import VARIANTS, WHOLE
 from tests.benchmarks.harness import CORES, Table, main, progress, surroundings
 from tests.datasets import SHARED
@@ -172,16 +174,26 @@ def searched(executor: GpuExecutor, arguments: Any) -> Table:
     hosts = [f"CPU {threads}" for threads in (1, CORES) if threads > 1 or arguments.one_thread]
     table = Table(
         f"{arguments.set}, {arguments.without}: ms for a batch of {count:,} changes of {len(edges):,} edges",
-        ["query", "gained", "lost", "device", *hosts, "again", "merge", "search", "floor", "stolen"],
+        ["query", "gained", "lost", "device", *hosts, "again", "merge", "search", "floor", "stolen", "peer", ""],
     )
-    ratios = list[float]()
+    ratios, beside = list[float](), list[float]()
+    peers = csm.peers(arguments.folder).get(arguments.set, {}).get("mixed")
     for name, pattern in queries(data, arguments).items():
         progress(f"{arguments.set}: {name}")
         cells, times = measure(pattern, edges, len(data.labels), updates, executor, arguments)
         ratios.append(times[hosts[0]] / times["device"])
+        if peers is not None:
+            system, seconds = best_peer(peers, name)
+            seconds *= count / len(data.streams["mixed"].edges)
+            beside.append(seconds / times["device"])
+            cells += [f"{seconds * 1e3:.1f}", system]
+        else:
+            cells += ["", ""]
         table.add(name, *cells)
         print(name, *cells, flush=True)
     table.notes.append(f"{statistics.geometric_mean(ratios):.1f} times faster than {hosts[0]}, geometric mean")
+    if beside:
+        table.notes.append(f"{statistics.geometric_mean(beside):.1f} times faster than the best peer, geometric mean")
     table.notes.append(f"{surroundings('graphdb', 'cupy-cuda13x')}; median of {arguments.repeat} runs")
     return table
 

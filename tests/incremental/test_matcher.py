@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.grammar.syntax import MatchMode
-from graphdb.incremental import lists
+from graphdb.incremental import frame, lists
 from graphdb.incremental.changes import Changes, Updates
 from graphdb.incremental.matcher import IncrementalMatcher
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph, PatternVertex
@@ -105,6 +105,24 @@ def book(draw: Draw) -> PatternGraph:
     return PatternGraph(vertices, tuple(edges), (clause,), outputs=tuple(outputs))
 
 
+def square(draw: Draw, data: brute.Data) -> PatternGraph:
+    """A square with one or two vertices beside it, and a diagonal or none: of some labels, candidates and directions."""
+    ends = [(0, 1), (1, 2), (0, 3), (3, 2), (int(draw.integers(4)), 4)]
+    if draw.random() < 0.4:
+        ends.append((int(draw.integers(5)), 5) if draw.random() < 0.6 else (0, 2))
+    labels, others = (LABELS[draw.choice(3, p=[0.8, 0.1, 0.1])] for _ in range(2))
+    directed = draw.random() < 0.5
+    edges = []
+    for e, k in enumerate(draw.permutation(len(ends))):
+        edges.append(PatternEdge(f"e{e}", *ends[k], labels if k in (0, 2) else others, directed, 0))
+    among = [np.flatnonzero(draw.random(data.vertices) < 0.7) if draw.random() < 0.3 else None for _ in range(6)]
+    among[3] = among[1] if draw.random() < 0.8 else among[3]
+    vertices = tuple(PatternVertex(f"v{v}", among[v]) for v in range(1 + max(max(pair) for pair in ends)))
+    clause = Clause(MODES[draw.choice(3, p=[0.6, 0.1, 0.3])], tuple(range(len(vertices))))
+    outputs = [f"v{v}" for v in range(len(vertices)) if draw.random() < 0.4]
+    return PatternGraph(vertices, tuple(edges), (clause,), outputs=tuple(outputs))
+
+
 def symmetric(draw: Draw) -> PatternGraph:
     """A cycle or a clique, with a vertex beside it or none: automorphisms map its edges to each other."""
     count, directed = int(draw.integers(2, 5)), draw.random() < 0.3
@@ -181,10 +199,50 @@ def test_changes_are_the_difference_of_all_matches(seed: int) -> None:
         compare(draw, IncrementalMatcher)
 
 
-def compare(draw: Draw, make: Callable[..., IncrementalMatcher]) -> None:
-    """Have matchers, made of a source and patterns, follow random batches."""
+@settings(max_examples=scaled(100), deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(st.integers(0, 1 << 32))
+def test_squares_are_counted_in_pairs(seed: int) -> None:
+    draw = np.random.default_rng(seed)
     data = graph(draw)
-    standing = [pattern(draw, data, connected=bool(draw.random() < 0.8)) for _ in range(draw.integers(1, 4))]
+    compare(draw, IncrementalMatcher, data, [square(draw, data) for _ in range(2)])
+
+
+def test_which_squares_are_counted_in_pairs() -> None:
+    """Where the two that may be exchanged are bound by the same lists, and what must differ of one must of the other."""
+    tailed = _pattern([(0, 1), (1, 2), (0, 3), (3, 2), (4, 0)])
+    chorded = _pattern([(0, 1), (1, 2), (0, 3), (3, 2), (4, 0), (4, 1)])
+    for own, pairs in ((tailed, True), (chorded, False)):
+        program = IncrementalMatcher(ArraySource([0], [1], [1], 9), [own])._programs[0]
+        steps = program.tables[frame.STEPS]
+        assert bool((steps[:, 12] == frame.DISTINCT_PAIRS).any()) is pairs
+
+
+def test_a_search_that_was_stopped_leaves_no_pairs() -> None:
+    rng = np.random.default_rng(7)
+    edges = np.unique(rng.integers(0, 60, (1500, 2)), axis=0)
+    own = _pattern([(0, 1), (1, 2), (0, 3), (3, 2), (4, 0)])
+    matcher = IncrementalMatcher(ArraySource(edges[:, 0], np.ones(len(edges)), edges[:, 1], 60), [own])
+    changed = Updates(np.ones(200), *rng.integers(0, 60, (2, 200)), np.ones(200))
+    search = matcher._searches._pairs[0][0].frame(0)
+    before = matcher.count(changed, [200])
+    matcher.count(changed._replace(inserted=np.zeros(200)), [200])
+    search._counts[:5], search._paired[:5], search.cells[frame.PAIRED_COUNT] = 3, np.arange(5), 5  # as if within a step
+    gone = set(zip(*changed[1:3], strict=True)) & set(map(tuple, edges.tolist()))
+    there = np.array(sorted(gone), np.int64).reshape(-1, 2)
+    matcher.count(Updates(np.ones(len(there)), *there.T, np.ones(len(there))), [len(there)])
+    assert np.array_equal(matcher.count(changed, [200]), before)
+
+
+def compare(
+    draw: Draw,
+    make: Callable[..., IncrementalMatcher],
+    data: brute.Data | None = None,
+    standing: list[PatternGraph] | None = None,
+) -> None:
+    """Have matchers, made of a source and patterns, follow random batches."""
+    data = data or graph(draw)
+    if standing is None:
+        standing = [pattern(draw, data, connected=bool(draw.random() < 0.8)) for _ in range(draw.integers(1, 4))]
     matcher, counting = (make(source_of(data), standing) for _ in range(2))
     weighing = make(source_of(data), standing, counted=True)
     counts, numbers, stream = [], [], list[Batch]()

@@ -37,6 +37,7 @@ from graphdb.incremental.frame import (
     WORDS,
     YIELD,
 )
+from graphdb.incremental.kernels.counting_kernels import forget_pairs
 from graphdb.incremental.kernels.list_kernels import change, entry_of, leave, row_of
 from graphdb.incremental.kernels.search_kernels import count
 from graphdb.storage.compile.kernels import entry, fetch, kernel, load, lowest, store
@@ -251,7 +252,8 @@ def begin(search: int, first: int, last: int) -> None:
 
 @kernel
 def begin_search(search: int) -> None:
-    """Have a search begin with the first record."""
+    """Have a search begin with the first record; what one that was stopped has counted in pairs is forgotten."""
+    forget_pairs(search)
     store(search, PLAN, -1, LONG)
     store(search, RECORD, 0, LONG)
     store(search, LAST_RECORD, load(load(search, GRAPH, LONG), RECORD_COUNT, LONG), LONG)

@@ -22,10 +22,15 @@ from graphdb.incremental.frame import (
     LEGS,
     LONG,
     NEIGHBOURS,
+    PAIRED,
+    PAIRED_COUNT,
+    PAIRED_VERTICES,
+    PAIRS,
     SEED_SOURCE,
     SEED_TARGET,
     SPAN_CELLS,
     SPANS,
+    UNEQUAL,
     UNIT,
     VALUES,
     VERTEX,
@@ -211,6 +216,100 @@ def count_children(search: int, level: int, table_row: int, like: Any) -> int:
         total += product
     store(stack, 3, load(stack, 3, LONG) + total, LONG)
     return work
+
+
+@kernel
+def count_pairs(search: int, level: int, table_row: int, like: Any) -> int:
+    """Add the pairs of which the next bindings of an opened step are to its sum: how many entries were looked at.
+
+    The child's vertex is joined to both of a pair.  By it, so many pairs are made with a binding as there were bindings
+    before that it is joined to.
+    """
+    values, out = load(search, VALUES, LONG), load(search, CHUNKS, LONG)
+    step, stack = step_of(search, level), stack_of(search, level)
+    slot, child = load(step, 1, LONG), load(step, 10, LONG)
+    found, same = out + CHUNK * 8, load(step, 12, LONG) == PAIRS
+    below, row = stack_of(search, child), step_of(search, child)
+    alone = load(row, 3, LONG) - load(row, 2, LONG) == 1
+    alone = alone and load(load(search, LEGS, LONG) + load(row, 2, LONG) * LEG_CELLS * 8, 3, LONG) == 0
+    for i in range(load(row, 4, LONG), load(row, 5, LONG)):
+        alone = alone and load(load(search, CHECKS, LONG) + i * CHECK_CELLS * 8, 0, LONG) == UNEQUAL
+    work = -load(stack, 0, LONG)
+    count = next_vertex(search, level, table_row, CHUNK, out, like)
+    work += load(stack, 0, LONG) + count
+    if count > 1:
+        fetch_lists(search, child, slot, out, count)
+    total = 0
+    for i in range(count):
+        store(values, slot, load(out, i, LONG), LONG)
+        open_step(search, child, like)
+        work += 2 - load(below, 0, LONG)
+        if alone:
+            total += pair_list(search, child, same, like)
+        joined = CHUNK
+        while joined == CHUNK and load(below, 0, LONG) < load(below, 1, LONG):
+            joined = next_vertex(search, child, table_row, CHUNK, found, like)
+            total += pair_vertices(search, found, joined, same)
+        work += load(below, 0, LONG)
+    store(stack, 3, load(stack, 3, LONG) + total, LONG)
+    if load(stack, 0, LONG) == load(stack, 1, LONG):
+        forget_pairs(search)
+    return work
+
+
+@kernel
+def pair_vertices(search: int, found: int, count: int, same: int) -> int:
+    """How many pairs some vertices make with those that were bound before."""
+    counts, vertices = load(search, PAIRED, LONG), load(search, PAIRED_VERTICES, LONG)
+    number, total = load(search, PAIRED_COUNT, LONG), 0
+    for k in range(count):
+        vertex = load(found, k, LONG)
+        before = load(counts, vertex, INT)
+        total += 2 * before + same
+        store(counts, vertex, before + 1, INT)
+        store(vertices, number, vertex, LONG)
+        number += before == 0
+    store(search, PAIRED_COUNT, number, LONG)
+    return total
+
+
+@kernel
+def pair_list(search: int, level: int, same: int, like: Any) -> int:
+    """Do so for all that an opened step of one leg binds, which must differ from others, and from nothing else.
+
+    Its candidates are not asked for: what closes no pair is counted in none.
+    """
+    graph, step, stack = load(search, GRAPH, LONG), step_of(search, level), stack_of(search, level)
+    slot, first, last, number = load(step, 1, LONG), load(step, 4, LONG), load(step, 5, LONG), load(step, 2, LONG)
+    leg, span = load(search, LEGS, LONG) + number * LEG_CELLS * 8, load(search, SPANS, LONG) + number * SPAN_CELLS * 8
+    neighbours, codes, mixed = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG), load(span, 2, LONG)
+    values = load(search, VALUES, LONG)
+    near, late = load(values, load(leg, 1, LONG), LONG), load(leg, 2, LONG)
+    counts, vertices = load(search, PAIRED, LONG), load(search, PAIRED_VERTICES, LONG)
+    number, total = load(search, PAIRED_COUNT, LONG), 0
+    for at in range(load(stack, 0, LONG), load(stack, 1, LONG)):
+        vertex = load(neighbours, at, like)
+        fits = mixed == 0 or admits(search, load(codes, at, INT), near, vertex, late)
+        for i in range(first, last):
+            fits = fits and load(values, other_slot(search, i, slot), LONG) != vertex
+        if fits:
+            before = load(counts, vertex, INT)
+            total += 2 * before + same
+            store(counts, vertex, before + 1, INT)
+            store(vertices, number, vertex, LONG)
+            number += before == 0
+    store(search, PAIRED_COUNT, number, LONG)
+    store(stack, 0, load(stack, 1, LONG), LONG)
+    return total
+
+
+@kernel
+def forget_pairs(search: int) -> None:
+    """Have no vertex counted for pairs."""
+    counts, vertices = load(search, PAIRED, LONG), load(search, PAIRED_VERTICES, LONG)
+    for i in range(load(search, PAIRED_COUNT, LONG)):
+        store(counts, load(vertices, i, LONG), 0, INT)
+    store(search, PAIRED_COUNT, 0, LONG)
 
 
 @kernel

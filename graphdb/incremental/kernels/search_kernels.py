@@ -48,7 +48,7 @@ from graphdb.incremental.frame import (
     VERTEX_COUNT,
     YIELD,
 )
-from graphdb.incremental.kernels.counting_kernels import count_children, count_step
+from graphdb.incremental.kernels.counting_kernels import count_children, count_pairs, count_step
 from graphdb.incremental.kernels.list_kernels import row_of
 from graphdb.incremental.kernels.step_kernels import (
     next_binding,
@@ -243,7 +243,10 @@ def count(frame: int, like: Any, block: int, capacity: int, budget: int) -> int:
             step = load(plan, 4, LONG)
         elif load(step_of(frame, level), 12, LONG) != 0 and level > enumerated:
             stack = stack_of(frame, level)
-            work += 1 + count_children(frame, level, table_row, like)
+            if load(step_of(frame, level), 12, LONG) == 1:
+                work += 1 + count_children(frame, level, table_row, like)
+            else:
+                work += 1 + count_pairs(frame, level, table_row, like)
             if load(stack, 0, LONG) == load(stack, 1, LONG):
                 counted, total = level, load(stack, 3, LONG)
         else:
