@@ -66,9 +66,9 @@ class Snapshot:
     costed: CostedEdges = field(default_factory=lambda: CostedEdges(0))
     """Edges with costs that this state of the data says."""
 
-    def catch_up(self) -> None:
-        """Bring now up to date what takes in a change in about the time that it takes itself."""
-        self.graph.catch_up()
+    def catch_up(self, threads: int) -> None:
+        """Bring now up to date what takes in a change in about the time that it takes itself; on as many threads."""
+        self.graph.catch_up(threads)
         self.properties.catch_up(self.names.edge_labels)
         self.keys.catch_up()
 

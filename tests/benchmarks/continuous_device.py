@@ -254,6 +254,7 @@ def followed(executor: GpuExecutor, size: int, batches: int = 8, each: int = 100
             following.follow(graph, [changes])
             graph = following
             times.append(time.perf_counter())
+            graph.catch_up(CORES)
             made = [graph.partition((0,), direction) for direction in asked]
             times.append(time.perf_counter())
             with device.active():

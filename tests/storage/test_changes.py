@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Set as AbstractSet
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -82,12 +83,19 @@ def arrays(found: Any) -> list[Any]:
 
 
 @settings(max_examples=scaled(60), deadline=None)
-@given(triples, st.lists(st.tuples(triples, triples), min_size=1, max_size=3), st.sampled_from([None, "direct"]))
-def test_what_follows_equals_what_is_derived(data: Triples, steps: list[tuple[Triples, Triples]], layer: Any) -> None:
+@given(
+    triples,
+    st.lists(st.tuples(triples, triples, st.sampled_from([0, 1, 3])), min_size=1, max_size=3),
+    st.sampled_from([None, "direct"]),
+)
+def test_what_follows_equals_what_is_derived(
+    data: Triples, steps: list[tuple[Triples, Triples, int]], layer: Any
+) -> None:
+    """When it is asked for, or all together before, on one thread or on several."""
     graph = graph_of(data, layer)
     for name, arguments in KEYS:
         getattr(graph, name)(*arguments)
-    for number, (wanted, unwanted) in enumerate(steps):
+    for number, (wanted, unwanted, threads) in enumerate(steps):
         removed = data & unwanted
         left = data - removed
         added = wanted - left
@@ -98,6 +106,9 @@ def test_what_follows_equals_what_is_derived(data: Triples, steps: list[tuple[Tr
             return
         changes = Changes(*(np.array(sorted(rows), np.int64).reshape(-1, 3) for rows in (removed, added)))
         follower.follow(graph, [changes])
+        if threads:
+            with mock.patch.object(data_graph, "_MANY", 0):
+                follower.catch_up(threads)
         fresh = graph_of(data, layer)
         for name, arguments in KEYS[number % 2 :: 2]:
             found, expected = getattr(follower, name)(*arguments), getattr(fresh, name)(*arguments)

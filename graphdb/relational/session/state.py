@@ -83,6 +83,7 @@ class State:
         """Called with how far a statement is; True for a bar."""
         self.batch = budget.graph + budget.bindings
         """Bytes of memory for what a load collects before it goes to DuckDB."""
+        self._threads = threads
         self.connection = Connection(path, threads, budget.duckdb, spill, read_only, untrusted, shared)
         self.connection.most_bytes = budget.rows
         self.cancelled = self.connection.cancelled
@@ -409,7 +410,7 @@ class State:
         """
         self.changed(())
         if self._former is not None and sum(change.triples for change in self._former[1]) >= BATCH:
-            self.snapshot().catch_up()
+            self.snapshot().catch_up(self._threads)
 
     def forget(self, changes: Sequence[Changes | None] = (None,)) -> None:
         """Drop what was derived from names and data, because they changed.

@@ -41,6 +41,11 @@ class StaleStructures:
     def __contains__(self, key: tuple[Any, ...]) -> bool:
         return key in self._entries
 
+    @property
+    def changed(self) -> int:
+        """How many triples changed since the eldest of them was as the graph."""
+        return self._totals[-1] - min((self._totals[begin] for _, _, begin in self._entries.values()), default=0)
+
     def waiting(self) -> list[tuple[Any, ...]]:
         """Return the keys of all, those used least recently first."""
         return [*self._entries][::-1]
