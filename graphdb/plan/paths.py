@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -51,25 +51,50 @@ class Along:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Weighted:
-    """The edges of a path with what each costs: ``left`` and ``right`` its ends as the path goes along it.
+class Ends:
+    """The edges of a path, int64 [edges] each: ``left`` and ``right`` their ends as the path goes along them.
 
-    Int64 [edges], and ``costs`` float64 [edges], none of them negative; ``codes`` as a path has them.
+    ``codes`` as a path has them.
     """
 
     left: Ints
     right: Ints
     codes: Ints
+    _derived: dict[Callable[[Ends], Any], Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, columns: Sequence[NDArray[Any]]) -> Ends:
+        """Return them of three columns of integers."""
+        left, right, codes = (column.astype(np.int64) for column in columns)
+        return cls(left, right, codes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the edges, and as much again for each way that a search sorts them."""
+        return 3 * (self.left.nbytes + self.right.nbytes + self.codes.nbytes)
+
+    def derive(self, make: Callable[[Ends], T]) -> T:
+        """Return what a search makes of the edges, made once."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        return self._derived[make]  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighted:
+    """The edges of a path with what each costs: float64 [edges], none of them negative."""
+
+    ends: Ends
     costs: NDArray[np.float64]
     _derived: dict[Callable[[Weighted], Any], Any] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the edges, and as much again for each way that a search sorts them."""
-        return 3 * (self.left.nbytes + self.right.nbytes + self.codes.nbytes + self.costs.nbytes)
+        """Bytes of the edges and costs, and as much again for each way that a search sorts them."""
+        return self.ends.nbytes + 3 * self.costs.nbytes
 
     def derive(self, make: Callable[[Weighted], T]) -> T:
-        """Return what a search makes of the edges, made once."""
+        """Return what a search makes of the edges and their costs, made once."""
         if make not in self._derived:
             self._derived[make] = make(self)
         return self._derived[make]  # type: ignore[no-any-return]

@@ -181,6 +181,8 @@ def _described(
             yield "  its edges and their costs depend on the data alone: found once, until it changes"
     else:
         yield from _step(step, plan or step.plan, names, describe, control)
+        if step.found_by is not None:
+            yield "  these edges depend on the data alone: found once, until it changes; their costs each time"
 
 
 def _step(

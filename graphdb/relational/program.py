@@ -20,6 +20,7 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
 from graphdb.relational.costed_edges import CostedEdges, DataEdges
+from graphdb.relational.costed_edges import Key as EdgesKey
 from graphdb.relational.path_patterns.edges import Pattern
 from graphdb.relational.projection.arrays import Beside
 from graphdb.relational.projection.lookups import Key
@@ -149,6 +150,8 @@ class Step:
     """Whether SQL reads its bindings; otherwise nothing but what is given of another step's vertices does."""
     beside: tuple[Beside, ...] = ()
     """Properties of its vertices that SQL reads as columns of the bindings."""
+    found_by: EdgesKey | None = None
+    """What its bindings are found again by, where they are all edges of a path and the data alone says which."""
 
     @property
     def reads(self) -> frozenset[str]:
@@ -342,7 +345,7 @@ class Program:
         for step in self.steps:
             if isinstance(step, Searched) and step.of_data is not None:
                 found = costed.get(step.of_data.key)
-                if found is not None:
+                if isinstance(found, Weighted):
                     known[step.view] = found
                     steps |= step.of_data.views
         return known, steps

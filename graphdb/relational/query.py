@@ -27,6 +27,7 @@ from graphdb.plan.executor import Control
 from graphdb.plan.paths import Weighted
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.array_joins import joined
+from graphdb.relational.costed_edges import FoundEdges
 from graphdb.relational.edges.parallel_edges import resolve_edges
 from graphdb.relational.given import given_vertices
 from graphdb.relational.lowering.joins import Setting, leaves_out
@@ -80,6 +81,8 @@ class QueryRun(MatchRun):
         """What each match of a program reported, once it ran."""
         self._known: dict[str, Weighted] = {}
         """The edges that cheapest paths go along, by their steps, where they were found before."""
+        self._edges: list[FoundEdges] = []
+        """The edges that they go along, of which only the costs are not known."""
         self.step_plans = StepPlans()
         """The plans of steps that start from rows: those that the plan cache has for the query, if it has it."""
 
@@ -361,22 +364,24 @@ class QueryRun(MatchRun):
         elif isinstance(step, Searched):
             scope = self._paths_found(step)
         else:
-            scope = self._bindings(
-                plan := step.plan or self._plan_from(step),
-                step.needs,
-                step.bound,
-                step.view,
-                shares,
-                numbered=step.numbered,
-                shown=step.shown,
-                beside=step.beside,
-            )
+            scope = self._shown_match(step, shares) if step.found_by is None else self._all_edges(step, shares)
         with scope:
             if isinstance(step, Searched):
                 self.controls.append((step, None, self.control))
-            elif isinstance(step, Step):
-                self.controls.append((step, plan, self.control))
             yield
+
+    @contextmanager
+    def _shown_match(self, step: Step, shares: int) -> Iterator[None]:
+        """Run a match, and show its bindings to SQL."""
+        plan = step.plan or self._plan_from(step)
+        how = {"numbered": step.numbered, "shown": step.shown}
+        with self._bindings(plan, step.needs, step.bound, step.view, shares, beside=step.beside, **how):
+            self.controls.append((step, plan, self.control))
+            yield
+
+    def _all_edges(self, step: Step, shares: int) -> AbstractContextManager[None]:
+        """Find the edges of a path, and show them to SQL; abstract: see :mod:`graphdb.relational.paths.steps`."""
+        raise NotImplementedError
 
     def _paths_found(self, step: Searched) -> AbstractContextManager[None]:
         """Search for paths, and show them to SQL; abstract: see :mod:`graphdb.relational.paths.steps`."""

@@ -6,6 +6,7 @@ import pytest
 
 import graphdb
 from graphdb.relational.paths.steps import StepRun
+from graphdb.relational.program import Step
 
 ROADS = """CREATE (a:Town {name: 'a'}), (b:Town {name: 'b'}), (c:Town {name: 'c'}),
 (a)-[:ROAD {km: 5}]->(b), (b)-[:ROAD {km: 5}]->(c), (a)-[:ROAD {km: 30}]->(c)"""
@@ -68,6 +69,48 @@ def test_arguments_are_no_part_of_it(roads: graphdb.Database, searches: list[boo
     assert roads.query(CHEAPEST.replace("r.km AS", "r.km / 2 AS"), start="a", end="c").fetchall() == [(4,)]
     assert roads.query(CHEAPEST.replace("r.km AS", "r.km / 2.0 AS"), start="a", end="c").fetchall() == [(5.0,)]
     assert searches == [False] * 4
+
+
+def test_edges_are_found_once_where_arguments_decide_on_costs(
+    roads: graphdb.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matched: list[str] = []
+    shown = StepRun._shown_match
+
+    def noted(self: StepRun, step: Step, shares: int) -> object:
+        matched.append(step.words)
+        return shown(self, step, shares)
+
+    monkeypatch.setattr(StepRun, "_shown_match", noted)
+    text = CHEAPEST.replace("r.km AS", "r.km * $factor + $toll AS")
+    for factor, toll, total in ((1, 0, 10), (2, 1, 22), (1, 0.5, 11.0), (1, 25, 55)):
+        assert roads.query(text, start="a", end="c", factor=factor, toll=toll).fetchall() == [(total,)]
+    assert roads.query(text, start="c", end="a", factor=1, toll=0).fetchall() == []
+    assert matched.count("edges of a path") == 1
+    assert roads.query(text.replace("r:ROAD]->", "r:ROAD]-"), start="c", end="a", factor=1, toll=0).fetchall() == [
+        (10,)
+    ]
+    roads.query("MATCH ({name: 'a'})-[r:ROAD]->({name: 'b'}) SET r.km = 40")
+    assert roads.query(text, start="a", end="c", factor=1, toll=0).fetchall() == [(30,)]
+    assert matched.count("edges of a path") == 3
+
+
+def test_numbers_of_answers_between_ends_are_costs(roads: graphdb.Database) -> None:
+    """COUNT with a condition that no candidate set says, at once for all edges."""
+    roads.query(
+        "MATCH (a {name: 'a'}), (b {name: 'b'}), (c {name: 'c'}) "
+        "CREATE (a)-[:SENT]->(:Letter {grams: 5})-[:TO]->(b), (a)-[:SENT]->(:Letter {grams: 50})-[:TO]->(b), "
+        "(b)-[:SENT]->(:Parcel {grams: 50})-[:TO]->(c), (a)-[:SENT]->(:Letter {grams: 60})-[:TO]->(c)"
+    )
+    text = """MATCH (s:Town {name: 'a'}), (t:Town {name: 'c'})
+        MATCH ANY SHORTEST (s) ((x)-[r:ROAD]->(y))+ (t)
+        COST BY 10.0 / (1 + COUNT { MATCH (x)-[:SENT]->(p)-[:TO]->(y) WHERE p:Parcel OR p.grams > $grams }) AS total
+        RETURN total"""
+    for grams in (0, 20, 55, 100):
+        sent = {"ab": [5, 50], "ac": [60]}
+        ab, ac = (10 / (1 + sum(each > grams for each in sent[way])) for way in ("ab", "ac"))
+        bc = 10 / 2  # a parcel, whatever it weighs
+        assert roads.query(text, grams=grams).fetchall() == [(min(ab + bc, ac),)]
 
 
 def test_explain_says_so(roads: graphdb.Database) -> None:

@@ -17,7 +17,7 @@ from graphdb.common.lazy import lazy
 from graphdb.execute.paths.path_rows import PathRows
 from graphdb.execute.paths.traversal import BUDGET
 from graphdb.plan.executor import Control
-from graphdb.plan.paths import MAY_GO_BACK, PathStep, Weighted
+from graphdb.plan.paths import MAY_GO_BACK, Ends, PathStep, Weighted
 from graphdb.storage.graph.pcsr import stable_order
 
 Ints = NDArray[np.int64]
@@ -30,44 +30,71 @@ _NONE = np.empty(0, np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _Sorted:
     """A graph in compressed rows: the edges of vertex ``v`` are ``order[row[v]:row[v + 1]]``."""
 
     row: Ints
     order: Ints
     heads: Ints
     tails: Ints
+
+    @classmethod
+    def of(cls, tails: Ints, heads: Ints, vertices: int) -> _Sorted:
+        """Sort edges by where they begin: int64 [edges] ends."""
+        order = stable_order(tails, vertices)
+        row = np.append(0, np.cumsum(np.bincount(tails, minlength=vertices))).astype(np.int64)
+        return cls(row, order, heads[order], tails[order])
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows(_Sorted):
+    """The same with the costs of the edges, float64 [edges] in their order."""
+
     costs: Floats
 
     @classmethod
-    def of(cls, tails: Ints, heads: Ints, costs: Floats, vertices: int) -> _Rows:
-        """Sort edges by where they begin: int64 [edges] ends and float64 [edges] costs."""
-        order = stable_order(tails, vertices)
-        row = np.append(0, np.cumsum(np.bincount(tails, minlength=vertices))).astype(np.int64)
-        return cls(row, order, heads[order], tails[order], costs[order])
+    def weighted(cls, edges: _Sorted, costs: Floats) -> _Rows:
+        """Add costs that are in the order of the edges before these were sorted."""
+        return cls(edges.row, edges.order, edges.heads, edges.tails, costs[edges.order])
+
+
+class _Shape:
+    """Edges as a search reads them, between vertices that are numbered from 0 on."""
+
+    def __init__(self, ends: Ends) -> None:
+        most = max((int(ids.max()) for ids in (ends.left, ends.right) if len(ids)), default=-1)
+        places = np.zeros(most + 1, np.int64)
+        places[ends.left] = places[ends.right] = 1
+        self.vertices = np.flatnonzero(places)
+        places[self.vertices] = np.arange(len(self.vertices))
+        self._ends = places[ends.left], places[ends.right]
+
+    @lazy
+    def away(self) -> _Sorted:
+        left, right = self._ends
+        return _Sorted.of(left, right, len(self.vertices))
+
+    @lazy
+    def back(self) -> _Sorted:
+        left, right = self._ends
+        return _Sorted.of(right, left, len(self.vertices))
 
 
 class _Graph:
-    """Weighted edges as a search reads them, between vertices that are numbered from 0 on."""
+    """The same with costs."""
 
     def __init__(self, weighted: Weighted) -> None:
-        most = max((int(ends.max()) for ends in (weighted.left, weighted.right) if len(ends)), default=-1)
-        places = np.zeros(most + 1, np.int64)
-        places[weighted.left] = places[weighted.right] = 1
-        self.vertices = np.flatnonzero(places)
-        places[self.vertices] = np.arange(len(self.vertices))
-        self._ends = places[weighted.left], places[weighted.right]
+        self._shape: _Shape = weighted.ends.derive(_Shape)
         self._costs = weighted.costs
+        self.vertices = self._shape.vertices
 
     @lazy
     def away(self) -> _Rows:
-        left, right = self._ends
-        return _Rows.of(left, right, self._costs, len(self.vertices))
+        return _Rows.weighted(self._shape.away, self._costs)
 
     @lazy
     def back(self) -> _Rows:
-        left, right = self._ends
-        return _Rows.of(right, left, self._costs, len(self.vertices))
+        return _Rows.weighted(self._shape.back, self._costs)
 
 
 @dataclass(slots=True)
@@ -133,7 +160,7 @@ class CheapestPaths:
     def __init__(self, step: PathStep, weighted: Weighted, control: Control) -> None:
         self._step, self._control = step, control
         self._graph: _Graph = weighted.derive(_Graph)
-        self._vertices, self._codes = self._graph.vertices, weighted.codes
+        self._vertices, self._codes = self._graph.vertices, weighted.ends.codes
 
     @lazy
     def _away(self) -> _Search:

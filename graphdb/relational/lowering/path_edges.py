@@ -23,6 +23,7 @@ from graphdb.relational.path_patterns.edges import Part, Pattern, Table
 from graphdb.relational.path_patterns.step import asks_ends, code_of, direction_of
 from graphdb.relational.program import AnyStep, Joined, Rows, Step
 from graphdb.relational.projection.relation import VALUE, bindings_of
+from graphdb.relational.vectors import algebra as vectors
 from graphdb.sql.value import SqlValue, column, number
 
 _LEFT, _EDGE, _RIGHT = "#left", "#edge", "#right"
@@ -65,6 +66,10 @@ class PathEdges(Subqueries):
         view = self._bindings_view()
         relation = bindings_of(bound, self._snapshot.edges, view)
         self._add_match("edges of a path", view, bound, needs)
+        one = ast.PathPattern((left, right), (edge,), piece.nodes[0].span)
+        key = key_of(one, piece.where[0], path.cost.expression)
+        if key is None:
+            self._steps[-1] = self._found_again(self._steps[-1], one, piece.where[0])
         rows = replace(relation, variables={**relation.variables, **columns})
         keep = {*columns, *free_variables((path.cost.expression, relation.where))}
         rows = self._with_subqueries(rows, (path.cost.expression,), keep)
@@ -77,9 +82,10 @@ class PathEdges(Subqueries):
         cost, ends = number(value) if several else value.sql, ", ".join(f"b.c{i}" for i in range(len(columns)))
         tests = f"CAST({value.sql} IS NULL AS TINYINT), CAST({cost} IS NULL AS TINYINT)"
         chosen = f"SELECT {ends}, coalesce(CAST({cost} AS DOUBLE), 0), {tests} FROM ({sql}) b"
-        table = Table(chosen, self._parameters.used(sql), found.source.reads)
-        one = ast.PathPattern((left, right), (edge,), piece.nodes[0].span)
-        of_data = self._of_data(key_of(one, piece.where[0], path.cost.expression), self._steps[first:], table)
+        made = found.source.rows
+        assert made is None or isinstance(made, vectors.Clause)
+        table = Table(chosen, self._parameters.used(sql), found.source.reads, made=made)
+        of_data = self._of_data(key, self._steps[first:], table)
         return Pattern((Part(piece.low, piece.high, (table,), ()),), ()), value.type.base is Base.INTEGER, of_data
 
     def _of_data(self, key: Key | None, steps: Sequence[AnyStep], table: Table) -> DataEdges | None:
@@ -89,6 +95,14 @@ class PathEdges(Subqueries):
         if key is None or not reads <= views or not all(isinstance(step, Step | Rows | Joined) for step in steps):
             return None
         return None if self._snapshot.deleted is not None else DataEdges(key, views)
+
+    def _found_again(self, step: AnyStep, pattern: ast.PathPattern, where: Sequence[ast.Expression]) -> AnyStep:
+        """Return the step of a pattern of one edge with what its bindings are found again by, if the data says them."""
+        assert isinstance(step, Step)
+        if key_of(pattern, where, None) is None or step.given or self._snapshot.deleted is not None:
+            return step
+        properties = sorted({key for choice in step.bound.choices.values() for key in choice.facts.values()})
+        return replace(step, found_by=(pattern, (where, tuple(properties))))
 
     def _part_of(self, piece: Piece) -> Part:
         if piece.entwined:

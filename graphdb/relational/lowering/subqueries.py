@@ -189,11 +189,15 @@ class Subqueries(Semijoins):
         sql, found = self._projecting(joined).select([ROW], value)
         r = f"r{suffix}"
         number, type = f"coalesce({r}.n, 0)", INTEGER
+        source, counted = found.source, None
+        if value is None and source.rows is not None and self._has_arrays(left.source):
+            source = self._materialized(sql, source, made=source.rows)
+            sql, counted = f"FROM {source}", (str(source.view), (("rowid", "c0"),), False)
         per_row = _PER_ROW.format("count(*)" if value is None else "list(f.c1)", sql)
         if value is not None:
             type = list_of(found.variables[VALUE].type)
             number = f"coalesce({r}.n, CAST([] AS {sql_type(type)}))"
-        return _Added(number, type, f"({per_row}) {r} ON {r}.at = l.rowid", found.source.reads)
+        return _Added(number, type, f"({per_row}) {r} ON {r}.at = l.rowid", source.reads, counted)
 
     # --- whole queries
 

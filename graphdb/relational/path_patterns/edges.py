@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from graphdb.common.errors import ExecutionError, TypeMismatchError
 from graphdb.grammar import syntax as ast
-from graphdb.plan.paths import Along, Weighted
+from graphdb.plan.paths import Along, Ends, Weighted
 from graphdb.relational.path_patterns.product_automaton import BEGIN, Edges, Fragment, Mask, Product, Size
+from graphdb.relational.vectors import algebra as vectors
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.pcsr import Partition, partition_of
 
@@ -42,6 +43,8 @@ class Table:
     reads: frozenset[str]
     most: int = 0
     """Rows, at most; 0 where that is not known."""
+    made: vectors.Clause | None = None
+    """Of edges that cost something: the first four columns by columns in memory, where it is as simple as that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +141,8 @@ class Pattern:
         dtype = graph.dtype if nodes < np.iinfo(graph.dtype).max else np.int64
         return Along(*_both_ways(product.edges, nodes, dtype), tuple(product.pieces), len(self.parts) - 1)
 
-    def weighted(self, columns: Sequence[NDArray[Any]], cost: ast.Cost, text: str) -> Weighted:
-        """Return the edges of one repeated edge with their costs, from the columns of its table.
+    def weighted(self, ends: Ends, columns: Sequence[NDArray[Any]], cost: ast.Cost, text: str) -> Weighted:
+        """Return the edges of one repeated edge with their costs, from the further columns of its table.
 
         Raises
         ------
@@ -148,7 +151,7 @@ class Pattern:
         TypeMismatchError
             One is no number.
         """
-        left, right, codes, costs, unknown, other = columns
+        costs, unknown, other = columns
         position, found = cost.expression.span.start, np.asarray(costs, np.float64)
         if unknown.any():
             hint = "leave such edges out: -[e:… WHERE e.weight IS NOT NULL]->"
@@ -161,8 +164,7 @@ class Pattern:
             raise ExecutionError(f"the cost of an edge is negative: {least}", text=text, position=position, hint=hint)
         if not np.isfinite(found).all():
             raise ExecutionError("the cost of an edge is not finite", text=text, position=position)
-        left, right, codes = (np.asarray(each, np.int64) for each in (left, right, codes))
-        return Weighted(left, right, codes, found)
+        return Weighted(ends, found)
 
     def edges(self, graph: DataGraph, columns_of: Tables) -> Along:
         """Return the edges of one repeated edge."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -13,11 +14,13 @@ from numpy.typing import NDArray
 from graphdb.execute.paths.dijkstra import CheapestPaths
 from graphdb.execute.paths.path_rows import PathRows
 from graphdb.execute.paths.steps import Paths
-from graphdb.plan.paths import EVERY, PathStep
+from graphdb.plan.paths import EVERY, Ends, PathStep
+from graphdb.relational.costed_edges import FoundEdges
 from graphdb.relational.given import given_vertices
 from graphdb.relational.path_patterns.edges import Table
 from graphdb.relational.paths.base import PathBase, Waiting
-from graphdb.relational.program import Applied, Searched
+from graphdb.relational.program import Applied, Searched, Step
+from graphdb.relational.vectors.run import run
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.sorted_sets import both
 
@@ -53,6 +56,27 @@ class StepRun(PathBase):
         with found.visible():
             yield
 
+    @contextmanager
+    def _all_edges(self, step: Step, shares: int) -> Iterator[None]:
+        """Match the edges of a path, unless they were found before, and show them to SQL."""
+        assert step.found_by is not None
+        pattern, conditions = step.found_by
+        key = pattern, (conditions, step.needs, step.beside, step.numbered)  # the same columns of the same edges
+        found = self._snapshot.costed.get(key)
+        if isinstance(found, FoundEdges):
+            self._edges.append(found)
+            self._tables[step.view] = found.bindings
+            with self._visible(found.bindings if step.shown else None, step.view):
+                yield
+            self._tables.pop(step.view, None)
+            return
+        with self._shown_match(step, shares):
+            if step.view in self._tables:
+                self._edges.append(found := FoundEdges(self._tables[step.view]))
+                self._tables[step.view] = found.bindings
+                self._snapshot.costed.put(key, found)
+            yield
+
     def _with_edges(self, step: Searched) -> Searched:
         """Return a step with the edges that it goes along, as those before it have found them."""
         if step.edges is None or step.path.edges is None:
@@ -63,7 +87,9 @@ class StepRun(PathBase):
             if weighted is None:
                 ((table,),) = (part.edges for part in step.edges.parts)
                 assert isinstance(table, Table)
-                weighted = step.edges.weighted(self._arrays_of(table), step.cost, self._text)
+                left, right, codes, *costs = self._costs_of(table)
+                ends = self._ends_of((left, right, codes))
+                weighted = step.edges.weighted(ends, costs, step.cost, self._text)
                 if step.of_data is not None:
                     self._snapshot.costed.put(step.of_data.key, weighted)
             return replace(step, path=replace(step.path, weighted=weighted))
@@ -75,6 +101,22 @@ class StepRun(PathBase):
 
     def _columns_of(self, table: Table) -> list[Ids]:
         return [column.astype(np.int64, copy=False) for column in self._arrays_of(table)]
+
+    def _costs_of(self, table: Table) -> list[NDArray[Any]]:
+        """Return the columns of edges with costs: ends, codes, costs, which are null, and which are no numbers."""
+        if table.made is not None:
+            check = self.new_control().check
+            found = run(table.made, self._tables, self._snapshot.properties, check, most=sys.maxsize)
+            if found is not None:
+                *edges, costs = (found.column(f"c{at}") for at in range(4))
+                unknown = ~costs.is_valid()
+                return [*map(values, edges), np.where(unknown, 0.0, values(costs)), unknown, np.zeros(1, np.bool_)]
+        return self._arrays_of(table)
+
+    def _ends_of(self, columns: Sequence[NDArray[Any]]) -> Ends:
+        """Return the ends and codes of edges, sorted before where they are those of edges that were found before."""
+        known = (found.ends_of(columns) for found in self._edges)
+        return next((ends for ends in known if ends is not None), None) or Ends.of(columns)
 
     def _arrays_of(self, table: Table) -> list[NDArray[Any]]:
         """Return the columns of a table, none of which has nulls: as Arrow they take half the time to fetch."""

@@ -371,10 +371,11 @@ class ProjectionCompiler:
         made = shared | {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
         known = {node: column(f"k{i}", value.type) for i, (node, value) in enumerate(relation.known.items())}
         vectors = None
-        if unwound is None and value is None and not types:
+        if unwound is None and not types:
             columns_of_rows = {f"c{i}": each for i, each in enumerate(values.values())}
             columns_of_rows |= {f"k{i}": each for i, each in enumerate(relation.known.values())}
-            vectors = self._translator().columns(relation.source, relation.where, columns_of_rows)
+            asked = {} if value is None else {f"c{[*values].index(VALUE)}": value}
+            vectors = self._translator().columns(relation.source, relation.where, columns_of_rows, asked)
         source = Source.made(f"({sql})", relation.source, rows=vectors)
         return sql, Relation(source, made, (), known, grouped=relation.grouped)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from math import isfinite
 
 from graphdb.common.stopping import checked
 from graphdb.common.values.types import Base, Column, Type
@@ -121,16 +122,35 @@ class Translator:
             keys.append(Key(vector, order.descending, order.nulls_first))
         return keys
 
-    def columns(self, source: Source, where: Sequence[ast.Expression], chosen: Mapping[str, SqlValue]) -> Clause | None:
-        """Return the rows that fulfil conditions, with some values as columns by their names."""
+    def columns(
+        self,
+        source: Source,
+        where: Sequence[ast.Expression],
+        chosen: Mapping[str, SqlValue],
+        computed: Mapping[str, ast.Expression],
+    ) -> Clause | None:
+        """Return the rows that fulfil conditions, with values as columns by their names.
+
+        Values are ``chosen``, or those of expressions that are ``computed``.
+        """
         rows = rows_of(source)
         if rows is None:
             return None
         try:
             conditions = tuple(map(self._condition, where))
-            return Clause(rows, conditions, tuple((name, _column(value)[0]) for name, value in chosen.items()))
+            columns = {
+                name: self._computed(computed[name], value) if name in computed else _column(value)[0]
+                for name, value in chosen.items()
+            }
+            return Clause(rows, conditions, tuple(columns.items()))
         except _Unknown:
             return None
+
+    def _computed(self, node: ast.Expression, value: SqlValue) -> Vector:
+        """Return an expression of plain values, which SQL yields as ``value``."""
+        vector, base = self._value(node)
+        _require(base in _PLAIN - {Base.NODE} and base is value.type.base and not value.many)
+        return vector
 
     # --- expressions
 
@@ -215,6 +235,9 @@ class Translator:
             case ast.Literal(str(text)):
                 return Constant(text), Base.STRING
             case ast.Literal(value):
+                if isinstance(value, float):
+                    _require(isfinite(value))
+                    return Constant(value), Base.FLOAT
                 _require(isinstance(value, int) and abs(value) < 1 << 62)
                 assert isinstance(value, int)
                 return Constant(value), Base.BOOLEAN if isinstance(value, bool) else Base.INTEGER
@@ -228,12 +251,10 @@ class Translator:
                 return Operation(operator, tuple(map(self._condition, operands))), Base.BOOLEAN
             case ast.Comparison():
                 return self._comparison(node), Base.BOOLEAN
-            case ast.Binary("+" | "-" | "*" as operator, left, right):
-                return Operation(operator, (self._integer(left), self._integer(right))), Base.INTEGER
+            case ast.Binary("+" | "-" | "*" | "/" as operator, left, right):
+                return self._arithmetic(operator, left, right)
             case ast.Binary("%", left, right):
                 return Operation("%", (self._integer(left), self._integer(right))), Base.INTEGER
-            case ast.Binary("/", left, right):
-                return self._division(left, right)
             case ast.IsNull(operand, negated):
                 absent = Operation("IS NULL", (self._value(operand)[0],))
                 return Operation("NOT", (absent,)) if negated else absent, Base.BOOLEAN
@@ -281,11 +302,12 @@ class Translator:
             operands += [tested[0] if len(tested) == 1 else Operation("OR", tested), vector]
         return Operation("CASE", (*operands, last)), base
 
-    def _division(self, left: ast.Expression, right: ast.Expression) -> Typed:
+    def _arithmetic(self, operator: str, left: ast.Expression, right: ast.Expression) -> Typed:
         (one, base), (other, type) = self._value(left), self._value(right)
         _require({base, type} <= {Base.INTEGER, Base.FLOAT})
         integral = base is type is Base.INTEGER
-        return Operation("//" if integral else "/", (one, other)), Base.INTEGER if integral else Base.FLOAT
+        operator = "//" if integral and operator == "/" else operator
+        return Operation(operator, (one, other)), Base.INTEGER if integral else Base.FLOAT
 
     def _comparison(self, node: ast.Comparison) -> Vector:
         operands = list(map(self._value, node.operands))

@@ -25,7 +25,7 @@ class ColumnOf:
 class Constant:
     """The same value for all rows."""
 
-    value: int | bool | str
+    value: int | float | bool | str
 
 
 @dataclass(frozen=True, slots=True)

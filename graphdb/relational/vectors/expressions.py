@@ -68,11 +68,13 @@ def _compared(compare: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[
     return made
 
 
-def _computed(
-    compute: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]],
-    most: Callable[[float, float], float],
-) -> Operator:
+def _computed(compute: np.ufunc, most: Callable[[float, float], float]) -> Operator:
     def made(operands: list[arrow.Array]) -> arrow.Array:
+        if any(operand.type == arrow.FLOAT64 for operand in operands):
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = compute(*map(_real, operands))
+            require(bool(np.isfinite(found).all()))
+            return arrow.numbers(found, both(*operands))
         left, right = map(numeric, operands)
         require(most(largest(left), largest(right)) < FITS)
         return arrow.numbers(compute(left, right), both(*operands))

@@ -21,7 +21,12 @@ _LARGE = 1 << 17
 
 
 def run(
-    rows: Rows, tables: Mapping[str, arrow.Table], properties: Properties, check: Callable[[], None]
+    rows: Rows,
+    tables: Mapping[str, arrow.Table],
+    properties: Properties,
+    check: Callable[[], None],
+    *,
+    most: int = _LARGE,
 ) -> arrow.Table | None:
     """Return the rows that a clause makes; None where SQL has to: some are not in memory, too many, or of other types.
 
@@ -31,16 +36,18 @@ def run(
         The rows in memory, by their names.
     check
         Called between operations; may raise.
+    most
+        Rows of which each is computed, at most.
     """
     try:
-        frame, names = _frame(rows, tables, properties, check)
+        frame, names = _frame(rows, tables, properties, check, most)
         return arrow.table({name: frame.column(name) for name in names}) if names else None
     except NotVectorized:
         return None
 
 
 def _frame(
-    rows: Rows, tables: Mapping[str, arrow.Table], properties: Properties, check: Callable[[], None]
+    rows: Rows, tables: Mapping[str, arrow.Table], properties: Properties, check: Callable[[], None], most: int
 ) -> tuple[Frame, list[str]]:
     check()
     if isinstance(rows, str):
@@ -49,7 +56,7 @@ def _frame(
             raise NotVectorized
         return Frame.of(table), table.column_names
     if isinstance(rows, Union):
-        parts = [_frame(part, tables, properties, check) for part in rows.parts]
+        parts = [_frame(part, tables, properties, check, most) for part in rows.parts]
         names = parts[0][1]
         pieces = [arrow.table({name: frame.column(name) for name in names}) for frame, _ in parts]
         if len({tuple(piece.schema.types) for piece in pieces}) > 1:
@@ -59,8 +66,8 @@ def _frame(
     if smaller is not None:
         rows, frame = smaller
     else:
-        frame, _ = _frame(rows.rows, tables, properties, check)
-        if len(frame) > _LARGE and _computes(rows):
+        frame, _ = _frame(rows.rows, tables, properties, check, most)
+        if len(frame) > most and _computes(rows):
             raise NotVectorized
         frame = fulfilled(rows.where, frame, properties)
     check()
