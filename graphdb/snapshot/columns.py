@@ -25,7 +25,7 @@ from graphdb.common.duckdb.fetch import batches
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.sorted_sets import joined, places, without
-from graphdb.storage.arrays.texts import taken
+from graphdb.storage.arrays.texts import gathered, taken
 from graphdb.storage.file import verify
 
 Ints = NDArray[np.int64]
@@ -137,7 +137,7 @@ class ValueColumn:
 
     def gather(self, ids: arrow.Array | arrow.ChunkedArray) -> arrow.Array | arrow.ChunkedArray:
         """Return the values of vertices (int64 term ids, or null), row for row; null where one has none."""
-        wanted = values(ids).astype(np.int64, copy=False)  # anything where they are null
+        wanted = values(ids)  # anything where they are null
         there = ids.is_valid() if ids.null_count else None
         if self.longest * len(wanted) <= _TEXT_BYTES:
             return self._gather(wanted, there)
@@ -155,8 +155,13 @@ class ValueColumn:
             lambda: [piece for chunk in ids.chunks for piece in arrow.chunks(self.gather(chunk))],
         )
 
-    def _gather(self, wanted: Ints, known: NDArray[np.bool_] | None) -> arrow.Array:
+    def _gather(self, wanted: NDArray[np.signedinteger[Any]], known: NDArray[np.bool_] | None) -> arrow.Array:
         """Return the values of vertices, of those that are ``known``."""
+        if self._has_places and known is None and self.changed is None and not _is_run(wanted):
+            direct = gathered(self.values, self.first, wanted)
+            if direct is not None:
+                return direct[0]
+        wanted = wanted.astype(np.int64, copy=False)
         at: NDArray[np.signedinteger[Any]]
         if self.subjects is None:
             at = wanted - self.first
@@ -187,6 +192,11 @@ class ValueColumn:
         at = np.arange(len(wanted))
         at[anew] = len(wanted) + np.arange(len(now))
         return taken(arrow.concat_arrays([found, now]), at)
+
+    @property
+    def _has_places(self) -> bool:
+        """Whether each id from the first one on has its place among the values."""
+        return self.subjects is None and self.places is None
 
 
 def read_column(connection: Connection, ids: verify.Ids, label: int, value_sql: str, memory: int) -> ValueColumn | None:

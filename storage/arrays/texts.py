@@ -15,9 +15,37 @@ from graphdb.storage.arrays.arrow import string_places
 Ints = NDArray[np.int64]
 
 
+def gathered(array: arrow.Array, first: int, ids: NDArray[np.integer[Any]]) -> tuple[arrow.Array, int] | None:
+    """Return the values of ids, of an array of those from ``first`` on, and how many ids are beyond the last one.
+
+    Null where an id is below the first or beyond the last one.  None where values are not of one, four or eight bytes.
+    """
+    data = array.data
+    if array.children or array.offsets is not None or data is None or data.dtype.itemsize not in _GATHER:
+        return None
+    from graphdb.storage.arrays import column_kernels as kernels
+
+    name, items = _GATHER[data.dtype.itemsize]
+    wanted = np.ascontiguousarray(ids) if ids.dtype in (np.int32, np.int64) else ids.astype(np.int64)
+    valid = np.empty(0, bool) if array.valid is None else np.ascontiguousarray(array.valid)
+    out, there = np.empty(len(ids), data.dtype), np.empty(len(ids), bool)
+    gather = getattr(kernels, name)
+    absent, beyond = gather(np.ascontiguousarray(data).view(items), valid, first, wanted, out.view(items), there)
+    return arrow.Array(array.type, len(ids), there if absent else None, out), beyond
+
+
+_GATHER = {1: ("gather1", np.uint8), 4: ("gather4", np.int32), 8: ("gather8", np.int64)}
+"""What gathers values of so many bytes, and as what."""
+
+
 def taken(array: arrow.Array, at: NDArray[np.integer[Any]]) -> arrow.Array:
     """Return the values at some places; null below 0."""
     if not arrow.is_string(array.type):
+        found = gathered(array, 0, at)
+        if found is not None:
+            if found[1]:
+                raise IndexError("there is no value at such a place")
+            return found[0]
         absent = at < 0
         return array.take(arrow.numbers(at, ~absent if absent.any() else None))
     from graphdb.storage.arrays import text_kernels as kernels

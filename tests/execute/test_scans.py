@@ -1,12 +1,24 @@
-"""Patterns of one vertex: their matches are their candidates, in blocks, within limits and shares."""
+"""Patterns of one vertex or one edge: their matches are candidates, and the neighbours of these, in blocks, within limits
+and shares.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 import graphdb
+from graphdb.execute import host
+from graphdb.execute.host import HostExecutor
 from graphdb.execute.search import scans
 from graphdb.execute.search.chunks import ParallelRun, SingleThreadRun
+from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan.executor import Control
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 
 COUNT = 50
 
@@ -24,6 +36,8 @@ def numbers(monkeypatch: pytest.MonkeyPatch) -> graphdb.Database:
     database = graphdb.connect(threads=2)
     database.query("UNWIND $rows AS i CREATE (:N {i: i})", rows=list(range(COUNT)))
     database.query("CREATE (:M {i: 3})")
+    edges = [[i, j] for i in range(COUNT) for j in range(COUNT) if i == 4 or j in (2 * i, i // 3)]
+    database.query("UNWIND $edges AS e MATCH (n:N {i: e[0]}) MATCH (m:N {i: e[1]}) CREATE (n)-[:R]->(m)", edges=edges)
     return database
 
 
@@ -38,6 +52,9 @@ def numbers(monkeypatch: pytest.MonkeyPatch) -> graphdb.Database:
         ("MATCH (n:N) WHERE n.i > 1000 RETURN n.i", []),
         ("MATCH (n:N) WITH n LIMIT 9 RETURN count(*)", [(9,)]),
         ("MATCH (n:N) WHERE n.i < 20 WITH count(*) AS c MATCH (m:M) RETURN c, m.i", [(20, 3)]),
+        ("MATCH (n:N)-[:R]->(m) WHERE n.i = 3 RETURN m.i ORDER BY m.i", [(1,), (6,)]),
+        ("MATCH (n)-[:R]->(m:N) WHERE m.i = 49 RETURN n.i ORDER BY n.i", [(4,)]),
+        ("MATCH (n:N {i: 4})-[:R]->(m) RETURN n.i, m.i ORDER BY m.i", [(4, i) for i in range(COUNT)]),
         ("MATCH (n:N) WHERE EXISTS { MATCH (m:M) WHERE m.i = n.i } RETURN n.i", [(3,)]),
     ],
 )
@@ -56,3 +73,42 @@ def test_profile_counts_them(numbers: graphdb.Database) -> None:
     (row,) = [line for line in lines if "scan 20 vertices" in line]
     estimated, found, _ = row.split()[-3:]
     assert (estimated, found) == ("20", "20")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_edges_are_listed_as_a_search_finds_them(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random graphs: all columns or some, from all vertices or some, in small blocks, hubs and shares of the work."""
+    draw = np.random.default_rng(seed)
+    vertices = int(draw.choice([5, 60, 3000]))
+    count = int(draw.integers(1, 400))
+    subjects, objects = draw.integers(0, vertices, count), (draw.random(count) ** 3 * vertices).astype(np.int64)
+    graph = DataGraph(ArraySource(subjects, draw.integers(1, 3, count), objects, vertices))
+    ends: list[Any] = [None, None]
+    if seed % 3:
+        ends[int(draw.integers(2))] = np.flatnonzero(draw.random(vertices) < 0.4)
+    named = tuple(PatternVertex(name, candidates=ids) for name, ids in zip("ab", ends, strict=True))
+    outputs = [("a", "b"), ("b",), ("b", "a"), ("a",), ("a", "e", "b")][seed % 5]
+    edge = PatternEdge("e", 0, 1, (1,), True, 0)
+    wanted = PatternGraph(named, (edge,), (Clause("DIFFERENT EDGES", (0, 1)),), outputs=outputs)  # type: ignore[arg-type]
+    plan = make_plan(wanted, graph)
+    listed = host.lists_edges(plan)
+    assert listed or seed % 3, "all vertices and their neighbours"
+    roots = len(plan.steps[0].scan)  # type: ignore[union-attr, arg-type]
+    executor, used = HostExecutor(1, block_rows=int(draw.choice([1, 7, 1000]))), []
+    run = host.EdgesRun
+    monkeypatch.setattr(host, "EdgesRun", lambda *given: (used.append(True), run(*given))[1])
+
+    def rows(control: Control) -> list[tuple[int, ...]]:
+        blocks = list(executor.run(plan, control))
+        assert all(block.count <= executor.block_rows for block in blocks)
+        return [row for each in blocks for row in zip(*(each.columns[n].tolist() for n in outputs), strict=True)]
+
+    for share in (None, (0, roots // 2), (roots // 2, roots)):
+        controls = [Control(share=share) for _ in range(2)]
+        found = rows(controls[0])
+        assert used == [True] * listed
+        used.clear()
+        with monkeypatch.context() as searching:
+            searching.setattr(host, "lists_edges", lambda plan: False)
+            assert rows(controls[1]) == found
+        assert [*controls[0].rows] == [*controls[1].rows]

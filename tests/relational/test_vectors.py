@@ -14,6 +14,7 @@ from graphdb.relational import query
 from graphdb.relational.vectors import compressed
 from graphdb.relational.vectors import order as ordering
 from graphdb.relational.vectors import run as clauses
+from graphdb.relational.vectors.numbers import NotVectorized
 from graphdb.relational.vectors.run import run
 
 DATA = """
@@ -181,3 +182,25 @@ def test_the_last_of_the_first_rows_is_that_of_sorted_ones(kind: str) -> None:
         }[kind]
         for most in (1, 2, 100, count // 3, count // 2):
             assert ordering._last(ranks, most) == np.sort(ranks)[most - 1]
+
+
+@pytest.mark.parametrize("kind", ["positive", "zeros", "any", "infinite", "none"])
+def test_floats_are_ordered_by_their_bits(kind: str) -> None:
+    draw = np.random.default_rng(3)
+    numbers = {
+        "positive": draw.random(500) * 1e9,
+        "zeros": draw.choice([0.0, -0.0, 1e-320], 500),
+        "any": draw.normal(size=500) * 10.0 ** draw.integers(-300, 300, 500),
+        "infinite": draw.choice([np.inf, -np.inf, 1.0, -1.0], 500),
+        "none": np.empty(0),
+    }[kind]
+    ranks = ordering._of_floats(numbers)
+    assert numbers[np.argsort(ranks, kind="stable")].tolist() == np.sort(numbers).tolist()
+    assert len(np.unique(ranks)) == len(np.unique(numbers))
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_what_is_no_number_is_left_to_sql(sign: float) -> None:
+    for others in (1.0, -1.0, np.inf):
+        with pytest.raises(NotVectorized):
+            ordering._of_floats(np.array([others, np.copysign(np.nan, sign)]))

@@ -395,9 +395,26 @@ def concat_arrays(arrays: Sequence[Array], type: DataType | None = None) -> Arra
     if type.values is not None:
         return _concat_dictionaries(some, type, valid)
     if some[0].data is not None:
-        data = np.concatenate([array.data for array in some])
+        data = _joined([array.data for array in some])  # type: ignore[misc]
     children = tuple(map(concat_arrays, zip(*(array.children for array in some), strict=True)))
     return Array(type, length, valid, data, None, children)
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return arrays one after the other: where they are parts of one that follow each other, as a part of it."""
+    whole = parts[0].base
+    if isinstance(whole, np.ndarray) and all(part.base is whole for part in parts) and whole.flags.c_contiguous:
+        ends = [part.ctypes.data + part.nbytes for part in parts]
+        if (
+            whole.dtype == parts[0].dtype
+            and whole.ndim == 1
+            and all(
+                part.flags.c_contiguous and part.ctypes.data == end for part, end in zip(parts[1:], ends, strict=False)
+            )
+        ):
+            begin = (parts[0].ctypes.data - whole.ctypes.data) // whole.itemsize
+            return whole[begin : begin + sum(map(len, parts))]
+    return np.concatenate(parts)
 
 
 def _concat_dictionaries(some: Sequence[Array], type: DataType, valid: NDArray[np.bool_] | None) -> Array:

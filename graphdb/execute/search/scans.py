@@ -1,17 +1,20 @@
-"""Runs that scan and do nothing else: the matches of a pattern of one vertex are its candidates.
+"""Runs that scan and do nothing else: the matches of a pattern of one vertex are its candidates, and those of one edge
+are the neighbours of these.
 
-No kernel looks at them: a count is a length, and rows are slices.
+No search looks at them: a count is a length, rows of vertices are slices, and rows of edges are lists that are copied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.execute.search.worker import Found
 from graphdb.plan.executor import Control
-from graphdb.plan.physical import PhysicalPlan, VertexStep
+from graphdb.plan.physical import PhysicalPlan, Step, VertexStep
 
 _ROWS = 1 << 18
 """Rows of a block: some milliseconds of what is done with them."""
@@ -21,10 +24,24 @@ def is_scan(plan: PhysicalPlan) -> bool:
     """Whether a plan's matches are the values that its one step scans."""
     if len(plan.steps) != 1 or not (plan.count_only or plan.row_steps == 1):
         return False
-    (step,) = plan.steps
+    return _only_scans(plan.steps[0])
+
+
+def _only_scans(step: Step) -> bool:
+    """Whether a step binds a vertex to each of some values."""
     if not isinstance(step, VertexStep) or step.scan is None:
         return False
     return not step.neighbours and step.constants is None and not step.checks
+
+
+def lists_edges(plan: PhysicalPlan) -> bool:
+    """Whether a plan's matches are the pairs of a value that its first step scans and a neighbour of that."""
+    if len(plan.steps) != 2 or plan.row_steps != 2 or plan.count_only or plan.duplicates != "keep":
+        return False
+    first, second = plan.steps
+    if not _only_scans(first) or not isinstance(second, VertexStep) or second.checks:
+        return False
+    return len(second.neighbours) == 1 and second.scan is None and second.constants is None
 
 
 class ScanRun:
@@ -50,6 +67,56 @@ class ScanRun:
             part = self._found[begin : begin + _ROWS].astype(self._plan.dtype)
             yield np.repeat(part[np.newaxis], columns, 0), None
         self._control.report(1.0)
+
+    def close(self) -> None:
+        """Nothing is left."""
+
+
+class EdgesRun:
+    """One run of a plan of which :func:`lists_edges` is true: its rows are those that a search gives, in its order."""
+
+    def __init__(self, plan: PhysicalPlan, control: Control, block_rows: int) -> None:
+        from graphdb.execute.search.set_kernels import add_degrees
+
+        first = plan.steps[0]
+        assert isinstance(first, VertexStep)
+        assert first.scan is not None
+        begin, end = control.range_of(len(first.scan))
+        self._scan, self._ends = first.scan[begin:end], np.zeros(end - begin, np.int64)
+        self._partitions = plan.program.partitions.ctypes.data, int(plan.program.lists[0, 0])
+        add_degrees(*self._partitions, self._scan, self._ends)
+        np.cumsum(self._ends, out=self._ends)
+        self.total = int(self._ends[-1]) if len(self._ends) else 0
+        self._plan, self._control, self._block_rows = plan, control, block_rows
+        control.threads = 1
+        control.rows = control.work = np.array([len(self._scan), self.total], np.int64)
+
+    def blocks(self) -> Iterator[Found]:
+        """The matches."""
+        for begin in range(0, self.total, self._block_rows):
+            self._control.check()
+            self._control.report(begin / self.total)
+            yield self._block(begin, min(begin + self._block_rows, self.total)), None
+        self._control.report(1.0)
+
+    def _block(self, begin: int, end: int) -> NDArray[Any]:
+        from graphdb.execute.search.set_kernels import list_pairs
+
+        program, (first, second) = self._plan.program, self._plan.steps
+        assert isinstance(first, VertexStep)
+        assert isinstance(second, VertexStep)
+        pairs = np.empty((2, end - begin), self._plan.dtype)
+        root = int(np.searchsorted(self._ends, begin, side="right"))
+        before = int(self._ends[root - 1]) if root else 0
+        list_pairs(*self._partitions, self._scan, root, begin - before, pairs)
+        slots = [first.vertex, second.vertex]
+        if program.outputs.tolist() == slots:
+            return pairs
+        columns = [pairs[slots.index(slot)] if slot in slots else None for slot in program.outputs.tolist()]
+        found = np.empty((len(columns), end - begin), self._plan.dtype)
+        for row, (column, slot) in zip(found, zip(columns, program.outputs, strict=True), strict=True):
+            row[:] = program.constants[slot] if column is None else column  # the code of an edge that has just one
+        return found
 
     def close(self) -> None:
         """Nothing is left."""

@@ -200,6 +200,30 @@ def drop_value(a: int, n: int, at: int, out: int, like: Any) -> None:
         store(out, i - 1, load(a, i, like), like)
 
 
+@entry("i8, i8, i8[:], i8, i8, T[:, :]")
+def list_pairs(partitions: int, row: int, vertices: Ints, at: int, skip: int, pairs: NDArray[Any]) -> None:
+    """Write vertices from the one at a place on, each beside each of its neighbours, of the first without ``skip``.
+
+    Parameters
+    ----------
+    pairs : T[2, n]
+        What is written; so many there are.
+    """
+    neighbours = load(partitions + row * PARTITION_BYTES, 3, LONG)
+    done, count, like = 0, pairs.shape[1], pairs[0, 0]
+    while done < count:
+        vertex = vertices[at]
+        begin, end = neighbours_of(partitions, row, vertex)
+        begin += skip
+        some = min(end - begin, count - done)
+        for i in range(some):
+            pairs[0, done + i] = vertex
+            pairs[1, done + i] = load(neighbours, begin + i, like)
+        done += some
+        at += 1
+        skip = 0
+
+
 @entry("i8, i8, i8[:], i8[:]")
 def add_degrees(partitions: int, row: int, vertices: Ints, sums: Ints) -> None:
     """Add to each sum how many neighbours its vertex has."""

@@ -26,7 +26,7 @@ from graphdb.relational.vectors.algebra import (
 )
 from graphdb.relational.vectors.expressions import evaluated, fulfilled
 from graphdb.relational.vectors.frames import Frame, Ints
-from graphdb.relational.vectors.groups import sums, weights, within_range
+from graphdb.relational.vectors.groups import range_of, sums, weights
 from graphdb.relational.vectors.numbers import NotVectorized
 from graphdb.snapshot.properties import Properties
 
@@ -84,8 +84,8 @@ class _Combinations:
 
     frame: Frame
     properties: Properties
-    numbers: dict[Vector, tuple[Ints, int]] = field(default_factory=dict)
-    """What the expressions consist of: numbers of its values, and a bound of them."""
+    numbers: dict[Vector, tuple[Ints, int, int]] = field(default_factory=dict)
+    """What the expressions consist of: integers of its values, the least of them, and of how many they are."""
     count: int = 1
     """A bound of how many combinations there are."""
 
@@ -105,22 +105,25 @@ class _Combinations:
         array = evaluated(vector, self.frame, self.properties)
         if not (arrow.is_integer(array.type) or array.type == arrow.BOOL):
             return False
-        found = within_range(array, _PIECE // _FEWER // self.count)
+        found = range_of(array, _PIECE // _FEWER // self.count)
         if found is None:
             return False
         self.numbers[vector] = found
-        self.count *= found[1]
+        self.count *= found[2]
         return True
 
     def rows(self, matches: str | None) -> tuple[Ints, Ints]:
         """Return a row of each combination (its place), and how many rows have it, or the sum of a column of theirs."""
+        from graphdb.storage.arrays import column_kernels as kernels
+
         whole = np.zeros(len(self.frame), np.int64)
-        for numbers, span in self.numbers.values():
+        for numbers, least, span in self.numbers.values():
             if span > 1:
-                whole = whole * span + numbers
-        place = np.full(self.count, -1, np.int64)
-        place[whole] = np.arange(len(whole))
-        counts = sums(whole, weights(self.frame, matches), self.count)
+                kernels.pack(np.ascontiguousarray(numbers), least, span, whole)
+        place, counts = np.full(self.count, -1, np.int64), np.zeros(self.count, np.int64)
+        kernels.tally(whole, counts, place)
+        if (weighted := weights(self.frame, matches)) is not None:
+            counts = sums(whole, weighted, self.count)
         there = np.flatnonzero(place >= 0)
         return place[there], counts[there]
 

@@ -155,16 +155,26 @@ def within_range(array: arrow.Array, most: int) -> tuple[Ints, int] | None:
 
     Null has a number of its own, the last.
     """
+    found = range_of(array, most)
+    return None if found is None else (found[0] - found[1], found[2])
+
+
+def range_of(array: arrow.Array, most: int) -> tuple[Ints, int, int] | None:
+    """Return integers, truth values or dates as integers, the least of them, and a bound of how many there may be; None
+    above ``most``.
+
+    Null has an integer of its own, the last.
+    """
     data = ordinal(array)
     there = array.is_valid() if array.null_count else None
     some = data if there is None else data[there]
     if not len(some):
-        return np.zeros(len(data), np.int64), 1
+        return np.zeros(len(data), np.int64), 0, 1
     low = int(some.min())
     span = int(some.max()) - low + 1
     if span > most:
         return None
-    return (data - low, span) if there is None else (np.where(there, data - low, span), span + 1)
+    return (data, low, span) if there is None else (np.where(there, data, low + span), low, span + 1)
 
 
 def _dense(codes: Ints, bound: int) -> tuple[Ints, int]:

@@ -25,6 +25,9 @@ _FEW = 256
 _SAMPLED = 1 << 13
 """Rows of a sample that says which cannot be among the first."""
 
+_INFINITE = 0x7FF << 52
+"""The bits of infinity: those of NaN are above them, or negative."""
+
 _TEXTS = 20_000
 """Texts that are sorted here, at most."""
 
@@ -117,11 +120,8 @@ def _ranks_of(array: arrow.Array, descending: bool) -> _Ranks:
     if arrow.is_string(array.type):
         ranks = _of_texts(array)
     elif arrow.is_floating(array.type):
-        data = array.data
-        assert data is not None
-        if np.isnan(data).any():
-            raise NotVectorized
-        ranks = _of_floats(data)
+        assert array.data is not None
+        ranks = _of_floats(array.data)
     else:
         ranks = ordinal(array)
     ranks = ~ranks if descending else ranks
@@ -129,8 +129,18 @@ def _ranks_of(array: arrow.Array, descending: bool) -> _Ranks:
 
 
 def _of_floats(data: NDArray[np.floating[Any]]) -> Ints:
-    """Return integers in the order of floating-point numbers, no NaN among them, by their bits."""
-    bits = (data.astype(np.float64) + 0.0).view(np.int64)  # there are two zeros
+    """Return integers in the order of floating-point numbers, by their bits.
+
+    Raises
+    ------
+    NotVectorized
+        NaN is among them.
+    """
+    bits: Ints = (data.astype(np.float64, copy=False) + 0.0).view(np.int64)  # there are two zeros
+    if len(bits) and int(bits.min()) >= 0 and int(bits.max()) <= _INFINITE:
+        return bits
+    if np.isnan(data).any():
+        raise NotVectorized
     return np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)
 
 

@@ -233,3 +233,19 @@ def test_delayed_columns_are_made_for_those_who_read_them() -> None:
     assert table.column("b").slice(2, 2).combine_chunks().to_numpy().tolist() == [12, 20]
     assert table.column("a").null_count == 0
     assert made == ["b", "b", "a", "a"]
+
+
+@pytest.mark.parametrize("dtype", ["i8", "f8", "u1"])
+def test_parts_that_follow_one_another_are_joined_without_a_copy(dtype: str) -> None:
+    whole = arrow.numbers(np.arange(100).astype(dtype))
+    parts = [whole.slice(begin, length) for begin, length in ((3, 10), (13, 1), (14, 50))]
+    joined = arrow.concat_arrays(parts)
+    assert joined.data is not None
+    assert whole.data is not None
+    assert np.shares_memory(joined.data, whole.data)
+    assert arrow.pylist(joined) == arrow.pylist(whole.slice(3, 61))
+    for others in ([parts[1], parts[0]], [parts[0], parts[2]], [parts[0], arrow.numbers(np.arange(4).astype(dtype))]):
+        found = arrow.concat_arrays(others)
+        assert arrow.pylist(found) == [value for part in others for value in arrow.pylist(part)]
+        assert found.data is not None
+        assert not np.shares_memory(found.data, whole.data)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graphdb.execute.counting.kernels import count_kernels
 from graphdb.execute.search import group_kernels, set_kernels
 from graphdb.plan.candidates import space_kernels
-from graphdb.storage.arrays import batch_kernels
+from graphdb.storage.arrays import batch_kernels, column_kernels
 from graphdb.storage.compile import sources
 from graphdb.storage.compile.entries import Entry, entries
 from graphdb.storage.compile.signature import Signature
@@ -60,6 +60,10 @@ def _counts(rng: np.random.Generator) -> Iterator[tuple[Any, Arguments]]:
     yield count_kernels.loop_worth, (members, partitions, support, values, modulus, flags, like)
     yield count_kernels.reach, (0, partitions, support, np.zeros(vertices, bool), like)
     yield set_kernels.add_degrees, (partitions.ctypes.data, 0, np.arange(vertices), out)
+    roots, entries_there = partition.keys, int(partition.lengths().sum())
+    skipped = int(rng.integers(0, partition.lengths()[0]))
+    pairs = np.zeros((2, int(rng.integers(1, entries_there - skipped + 1))), dtype)
+    yield set_kernels.list_pairs, (partitions.ctypes.data, 0, roots, 0, skipped, pairs)
     assert keep is partition, "what addresses point to is there until all calls are made"
 
 
@@ -68,6 +72,18 @@ def _sorts(rng: np.random.Generator) -> Iterator[tuple[Any, Arguments]]:
     count = int(rng.integers(0, 200))
     keys = rng.integers(0, 1 << 12, count).astype(np.uint64)
     ends = np.array([0, count // 3, count])
+    ids = rng.integers(-3, count + 6, 40).astype((np.int32, np.int64)[int(rng.integers(2))])
+    valid = rng.random(count) < 0.7 if rng.random() < 0.5 else np.empty(0, bool)
+    for gather, dtype in (
+        (column_kernels.gather8, "i8"),
+        (column_kernels.gather4, "i4"),
+        (column_kernels.gather1, "u1"),
+    ):
+        data = rng.integers(0, 99, count).astype(dtype)
+        yield gather, (data, valid, int(rng.integers(-2, 3)), ids, np.zeros(40, dtype), np.zeros(40, bool))
+    rows_of = rng.integers(0, 9, count)
+    yield column_kernels.pack, (rng.integers(-4, 4, count), -4, 8, rows_of)
+    yield column_kernels.tally, (rows_of, np.zeros(9, np.int64), np.full(9, -1))
     yield batch_kernels.sort_each, (keys, ends, count)
     yield batch_kernels.targets, (keys << np.uint64(28), np.empty(count, np.uint32))
     yield batch_kernels.spread, (keys << np.uint64(28), np.empty(count, np.int64), np.empty(count, np.int64))

@@ -1,0 +1,87 @@
+"""Values of one size, gathered from columns by their places, and rows counted by small numbers, as machine code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.storage.compile.kernels import entry, kernel
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+
+
+@kernel
+def _gather(data: Any, valid: Any, first: int, ids: Any, out: Any, there: Any) -> tuple[int, int]:
+    count, checked, absent, beyond = len(data), len(valid) > 0, 0, 0
+    for i in range(len(ids)):
+        at = ids[i] - first
+        if at >= 0 and at < count:
+            out[i] = data[at]
+            there[i] = not checked or valid[at]
+        else:
+            out[i] = 0
+            there[i] = False
+            if at >= count:
+                beyond += 1
+        if not there[i]:
+            absent += 1
+    return absent, beyond
+
+
+@entry("i8[:], b1[:], i8, T[:], i8[:], b1[:] -> i8, i8")
+def gather8(
+    data: Ints, valid: NDArray[np.bool_], first: int, ids: NDArray[Any], out: Ints, there: NDArray[np.bool_]
+) -> tuple[int, int]:
+    """Gather values of eight bytes; return how many are absent, and of these how many beyond the last one.
+
+    Parameters
+    ----------
+    data : int64[places]
+        The values of the ids from ``first`` on.
+    valid : bool[places]
+        Which of them are not null; empty for all.
+    ids : int32 or int64[n]
+        Those wanted.
+    out, there : int64[n], bool[n]
+        What is written: the values, and which are there.
+    """
+    return _gather(data, valid, first, ids, out, there)
+
+
+@entry("i4[:], b1[:], i8, T[:], i4[:], b1[:] -> i8, i8")
+def gather4(
+    data: NDArray[np.int32],
+    valid: NDArray[np.bool_],
+    first: int,
+    ids: NDArray[Any],
+    out: NDArray[np.int32],
+    there: NDArray[np.bool_],
+) -> tuple[int, int]:
+    """Gather values of four bytes, as :func:`gather8` does."""
+    return _gather(data, valid, first, ids, out, there)
+
+
+@entry("u1[:], b1[:], i8, T[:], u1[:], b1[:] -> i8, i8")
+def gather1(
+    data: Bytes, valid: NDArray[np.bool_], first: int, ids: NDArray[Any], out: Bytes, there: NDArray[np.bool_]
+) -> tuple[int, int]:
+    """Gather values of one byte, as :func:`gather8` does."""
+    return _gather(data, valid, first, ids, out, there)
+
+
+@entry("i8[:], i8, i8, i8[:]")
+def pack(values: Ints, least: int, span: int, numbers: Ints) -> None:
+    """Make numbers (int64[n]) of rows those of the same rows with one value more: one of ``span`` from ``least`` on."""
+    for i in range(len(values)):
+        numbers[i] = numbers[i] * span + (values[i] - least)
+
+
+@entry("i8[:], i8[:], i8[:]")
+def tally(numbers: Ints, counts: Ints, last: Ints) -> None:
+    """Count rows by their numbers (int64[n]) into ``counts``, and write where each number comes last."""
+    for i in range(len(numbers)):
+        counts[numbers[i]] += 1
+        last[numbers[i]] = i
