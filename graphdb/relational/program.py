@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
-from graphdb.common.values.types import Type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import PatternGraph, Wanted
@@ -27,7 +26,7 @@ from graphdb.relational.projection.lookups import Key
 from graphdb.relational.projection.sql import Projection
 from graphdb.relational.vectors import algebra as vectors
 from graphdb.sql.computing import Applying, Computing
-from graphdb.sql.constants import column_of_list
+from graphdb.sql.constants import ListOf
 
 if TYPE_CHECKING:
     from graphdb.execute.paths.path_rows import PathRows
@@ -302,8 +301,8 @@ class Program:
     projection: Projection
     lists: Mapping[str, arrow.Table]
     """Long lists among the parameters, by the views that SQL reads them from (column ``item``)."""
-    listed: Mapping[str, tuple[str, Type]] = field(default_factory=dict)
-    """Of those that are parameters, by the same views: their names, and the types of their items."""
+    listed: Mapping[str, ListOf] = field(default_factory=dict)
+    """Of those that are parameters, or parts of these, by the same views: which they are."""
     counts: bool = False
     """Whether the result is the number of matches of the last step, and nothing is left to do after it; where
     ``projection`` is direct it is columns of these matches."""
@@ -331,11 +330,11 @@ class Program:
     def with_lists(self, arguments: Mapping[str, object]) -> Program | None:
         """Return it with the lists of these arguments; None where one has items of another type."""
         lists = dict(self.lists)
-        for view, (name, type) in self.listed.items():
-            found = column_of_list(arguments.get(name))
-            if found is None or found[1] != type:
+        for view, each in self.listed.items():
+            found = each.column(arguments)
+            if found is None:
                 return None
-            lists[view] = arrow.table({"item": found[0]})
+            lists[view] = arrow.table({"item": found})
         return replace(self, lists=lists)
 
     def known_edges(self, costed: CostedEdges) -> tuple[dict[str, Weighted], set[str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from operator import itemgetter
@@ -41,9 +43,32 @@ _LONG = 1000
 A list of maps always is: Python would compute whatever is asked of them, and compare it row by row."""
 
 
-def column_of_list(value: Any) -> tuple[arrow.Array, Type] | None:
-    """Return a long list of plain values, or a list of maps of them, as an array; None for any other value."""
-    return long_column(value) or maps_column(value)
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list that a query takes from an argument: all of it, or a part, as Python cuts it."""
+
+    name: str
+    type: Type
+    """Of its items."""
+    begin: int | None = None
+    end: int | None = None
+
+    def column(self, arguments: Mapping[str, object]) -> arrow.Array | None:
+        """Return the list of some arguments as an array; None where its items are of another type."""
+        found = part_of_list(arguments.get(self.name), self.begin, self.end)
+        return found[0] if found is not None and found[1] == self.type else None
+
+
+def part_of_list(value: Any, begin: int | None = None, end: int | None = None) -> tuple[arrow.Array, Type] | None:
+    """Return a long list of plain values, or a list of maps of them, or a part of a long one, as an array; None for any
+    other value.
+    """
+    if (begin, end) == (None, None):
+        return long_column(value) or maps_column(value)
+    if not isinstance(value, (list, tuple)) or len(value) < _LONG:
+        return None
+    part = value[begin:end]
+    return (_plain_column(part) or maps_column(part)) if part else None
 
 
 def long_column(value: Any) -> tuple[arrow.Array, Type] | None:

@@ -27,6 +27,7 @@ from graphdb.relational.projection.lookups import Asked, equal_integers, having,
 from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
 from graphdb.relational.snapshot import Snapshot
 from graphdb.relational.vectors import algebra as vectors
+from graphdb.sql.constants import ListOf
 from graphdb.sql.expressions import MOST_OPERANDS
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue, column
@@ -69,7 +70,7 @@ class Joins:
         self._parameters = Parameters()
         self._steps: list[AnyStep] = []
         self._lists: dict[str, arrow.Table] = {}
-        self._listed: dict[str, tuple[str, Type]] = {}
+        self._listed: dict[str, ListOf] = {}
         self._named = 0
         self._numbered: set[str] = set()
         """The views of bindings that are rows as they are."""

@@ -42,7 +42,7 @@ from graphdb.relational.projection.sql import Projection
 from graphdb.relational.projection.vectorized import united
 from graphdb.relational.vectors.algebra import Clause
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
-from graphdb.sql.constants import column_of_list
+from graphdb.sql.constants import ListOf, part_of_list
 from graphdb.sql.equivalence import has_key, lacks_key
 from graphdb.sql.types.lists import common, have_common
 from graphdb.sql.value import SqlValue, as_list, bases_of, column, column_at
@@ -299,11 +299,11 @@ class Lowering(Matches):
         return replace(projection, columns=tuple(columns))
 
     def _column(self, source: ast.Expression) -> tuple[arrow.Array, Type] | None:
-        """Return a long list of plain values, or a list of maps of them, as a column."""
-        if not isinstance(source, ast.Parameter | ast.Literal):
-            return None
-        given = self._arguments.unnoted.get(source.name) if isinstance(source, ast.Parameter) else source.value
-        return column_of_list(given)
+        """Return a long list of plain values, a part of it, or a list of maps of them, as a column."""
+        if isinstance(source, ast.Literal):
+            return part_of_list(source.value)
+        part = _part(source)
+        return None if part is None else part_of_list(self._arguments.unnoted.get(part[0]), *part[1:])
 
     def _crossed(
         self, relation: Relation, clause: ast.UnwindClause, items: tuple[arrow.Array, Type], keep: Collection[str]
@@ -312,8 +312,9 @@ class Lowering(Matches):
         array, type = items
         name, view = clause.variable.name, self._name("list")
         self._lists[view] = arrow.table({"item": array})
-        if isinstance(clause.source, ast.Parameter):
-            self._listed[view] = clause.source.name, type
+        if (part := _part(clause.source)) is not None:
+            named, begin, end = part
+            self._listed[view] = ListOf(named, type, begin, end)
         item = column("item", type)
         if relation is UNIT:
             return Relation(Source.of(view), {name: item})
@@ -322,6 +323,23 @@ class Lowering(Matches):
         crossed = f"(SELECT b.*, u.item AS item FROM {rows.source} b CROSS JOIN {view} u)"
         source = Source.made(crossed, rows.source, Source.of(view))
         return replace(rows, source=source, variables={**rows.variables, name: item})
+
+
+def _part(source: ast.Expression) -> tuple[str, int | None, int | None] | None:
+    """Return the parameter that an expression is, or is a part of, and where this begins and ends; None for others."""
+    if isinstance(source, ast.Parameter):
+        return source.name, None, None
+    if not isinstance(source, ast.Slice) or not isinstance(source.base, ast.Parameter):
+        return None
+    bounds = []
+    for bound in (source.start, source.end):
+        value = bound.value if isinstance(bound, ast.Literal) else bound
+        if value is not None and type(value) is not int:
+            return None
+        if bound is not None and value is None:  # null
+            return None
+        bounds.append(value)
+    return source.base.name, bounds[0], bounds[1]
 
 
 def _as_one(values: Sequence[SqlValue]) -> Sequence[SqlValue]:
