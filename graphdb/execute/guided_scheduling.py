@@ -144,7 +144,9 @@ class GuidedSchedule:
             self._control.watch(self._done)
             with self._changed:
                 if not share.blocks and not share.done and self._error is None:
-                    self._changed.wait(WAIT)  # and then see whether time is over, or Ctrl-C was pressed
+                    self._changed.wait(
+                        self._control.wait(WAIT)
+                    )  # and then see whether time is over, or Ctrl-C was pressed
                 if self._error is not None:
                     raise self._error
                 if share.blocks:

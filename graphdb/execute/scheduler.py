@@ -23,6 +23,7 @@ def schedule(
     workers: int,
     watch: Pause,
     halt: Pause = lambda: None,
+    wait: Callable[[float], float] = lambda most: most,
 ) -> None:
     """Have every piece worked on, in their order, each by the next worker that is free.
 
@@ -37,6 +38,8 @@ def schedule(
         Called in the caller's thread every few milliseconds: what it raises stops the run.
     halt
         Called when the run is to stop, in whatever thread: for work that does not return so often.
+    wait
+        Seconds until ``watch`` is called next, given how many at most (:meth:`graphdb.plan.executor.Control.wait`).
 
     Raises
     ------
@@ -79,7 +82,7 @@ def schedule(
     try:
         for thread in threads:
             while thread.is_alive():
-                thread.join(WAIT)
+                thread.join(wait(WAIT))
                 watch()
     finally:
         if any(thread.is_alive() for thread in threads):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,10 @@ _NO_ROWS = np.zeros(0, np.int64)
 
 REPORT_EVERY = 0.05
 """Seconds between two reports of progress, at least."""
+EXTRAPOLATES = 0.25
+"""The part of its time after which the share that a run has done says how long the rest takes."""
+SHORTEST = 1e-3
+"""Seconds between two looks at a run, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,25 @@ class Refused(DeviceError):
 
 
 class Overran(Exception):
-    """A run took longer than :meth:`Control.at_most` gave it, and was stopped."""
+    """A run took longer than :meth:`Control.at_most` gave it, or would have, and was stopped.
+
+    Attributes
+    ----------
+    passed, whole
+        The seconds after which it was stopped, and those that all of it would have taken at least.
+    """
+
+    def __init__(self, passed: float = 0.0, whole: float = 0.0) -> None:
+        super().__init__()
+        self.passed, self.whole = passed, max(passed, whole)
+
+
+class _Extrapolated(QueryTimeout):
+    """The rest of a run would take longer than another strategy; :class:`Overran` once it has left the run."""
+
+    def __init__(self, whole: float) -> None:
+        super().__init__("the query would run longer than another strategy takes")
+        self.whole = whole
 
 
 class OutOfRange(Exception):
@@ -91,6 +114,8 @@ class Control:
     """After a run: whether it says little of what the next one takes, since it tried a strategy that was not measured
     yet, or a compiler had the interpreter meanwhile."""
     _started: float = field(default_factory=time.monotonic)
+    _instead: float = math.inf
+    """Seconds that another strategy is expected to take, which begins once this one is stopped."""
     _share: float = 0.0
     _reported_at: float = 0.0
 
@@ -109,30 +134,56 @@ class Control:
     def watch(self, share: Callable[[], float]) -> None:
         """Every few milliseconds: raise if the run must stop, and report progress where a report is due."""
         self.check()
+        if self._instead < math.inf:
+            self._extrapolate(share())
         if self.due:
             self.report(share())
 
     def within(self, begin: float, end: float) -> Control:
         """Return a control for a part of the run, which leads from one share of it to another."""
         report = None if self.progress is None else lambda share: self.report(begin + (end - begin) * share)
-        return replace(self, progress=report, _share=0.0)
+        return replace(self, progress=report, _share=0.0, _instead=math.inf)
+
+    def wait(self, most: float) -> float:
+        """Seconds after which to look at the run again: at most so many, and less before its time is over."""
+        if self.timeout is None:
+            return most
+        if self._instead < math.inf:
+            most = min(most, EXTRAPOLATES * self.timeout)
+        return max(min(most, self.timeout - self.passed), SHORTEST)
 
     @contextmanager
-    def at_most(self, seconds: float) -> Iterator[None]:
-        """Stop what runs meanwhile after so many seconds, by :class:`Overran`; unless all of the run has to stop."""
-        timeout, started, now = self.timeout, self._started, time.monotonic()
+    def at_most(self, seconds: float, instead: float = math.inf) -> Iterator[None]:
+        """Stop what runs meanwhile after so many seconds, by :class:`Overran`; unless all of the run has to stop.
+
+        Once a part of that time is over, it is also stopped where the share done says that the rest takes longer than
+        ``instead``, the seconds of another strategy.
+        """
+        timeout, started, before, now = self.timeout, self._started, self._instead, time.monotonic()
         if timeout is not None and timeout - (now - started) <= seconds:
-            yield
+            self._instead = math.inf  # the share done is one of what begins here
+            try:
+                yield
+            finally:
+                self._instead = before
             return
-        self.timeout, self._started = seconds, now
+        self.timeout, self._started, self._instead = seconds, now, instead
         try:
             yield
-        except QueryTimeout:
-            self.timeout, self._started = timeout, started
+        except QueryTimeout as error:
+            self.timeout, self._started, self._instead = timeout, started, before
             self.check()
-            raise Overran from None
+            whole = error.whole if isinstance(error, _Extrapolated) else 0.0
+            raise Overran(time.monotonic() - now, whole) from None
         finally:
-            self.timeout, self._started = timeout, started
+            self.timeout, self._started, self._instead = timeout, started, before
+
+    def _extrapolate(self, share: float) -> None:
+        """Raise if the rest takes longer than another strategy, by the share that is done."""
+        assert self.timeout is not None
+        passed = self.passed
+        if share > 0.0 and passed >= EXTRAPOLATES * self.timeout and passed * (1.0 - share) / share > self._instead:
+            raise _Extrapolated(passed / share)
 
     @property
     def passed(self) -> float:

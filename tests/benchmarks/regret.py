@@ -251,7 +251,7 @@ def measure(graph: Graph, number: int, rng: np.random.Generator, given: argparse
                     found.costs |= {f"cuda {name} ms": cost.seconds * 1e3, f"cuda {name} setup ms": cost.setup * 1e3}
         runs = _pinned(found, graph.executor, pattern, data, plan, given)
         if settled is not None and settled.plan is not None:
-            _in_turns(found, partial(graph.executor.count, settled.plan), runs)
+            _in_turns(found, partial(graph.executor.count, settled.plan), runs, given.settle)
     if device is not None:  # the compiler has one lock: the next graph's first run would wait for this one's kernels
         device._counter.wait_for_all()
     return found
@@ -289,8 +289,16 @@ def _read(graph: Graph, text: str) -> None:
     graph.database._state.snapshot().plans.clear()
 
 
-def _in_turns(found: Measured, chosen: Callable[[], int], runs: dict[str, Callable[[], int]]) -> None:
-    """Measure what was chosen and the ways near the best again, each once in every turn."""
+def _in_turns(found: Measured, chosen: Callable[[], int], runs: dict[str, Callable[[], int]], settle: float) -> None:
+    """Measure what was chosen and the ways near the best again, each once in every turn.
+
+    The ways' first runs have unloaded all code, so what was chosen runs as long as the text did before.
+    """
+    started = time.perf_counter()
+    for run in range(1000):
+        chosen()
+        if run >= 3 and time.perf_counter() - started > settle:
+            break
     best = min([found.chosen.warm, *(way.warm for way in found.ways.values())])
     near = {name: run for name, run in runs.items() if found.ways[name].warm <= NEAR * best}
     times: dict[str, list[float]] = {name: [] for name in ("chosen", *near)}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from graphdb.common.errors import QueryTimeout
 from graphdb.plan import executor
-from graphdb.plan.executor import Control, Overran
+from graphdb.plan.executor import EXTRAPOLATES, Control, Overran
 from graphdb.plan.strategy.ski_rental import ExpectedCost, StrategyTimings
 from graphdb.plan.strategy.trials import LEAST, PATIENCE, in_turns
 
@@ -40,16 +40,21 @@ def clock() -> Iterator[Clock]:
 class Machine:
     """Ways that take some time."""
 
-    def __init__(self, clock: Clock, seconds: dict[str, float], timeout: float | None = None) -> None:
-        self.clock, self.seconds = clock, seconds
+    def __init__(
+        self, clock: Clock, seconds: dict[str, float], timeout: float | None = None, *, progress: bool = False
+    ) -> None:
+        self.clock, self.seconds, self.progress = clock, seconds, progress
         self.control = Control(timeout=timeout, _started=clock.now)
         self.begun: list[str] = []
 
     def run(self, way: str) -> str:
         self.begun.append(way)
-        for _ in range(STEPS):
+        for step in range(STEPS):
             self.clock.now += self.seconds[way] / STEPS
-            self.control.check()
+            if self.progress:
+                self.control.watch(lambda done=(step + 1) / STEPS: done)
+            else:
+                self.control.check()
         return f"by {way}"
 
 
@@ -70,6 +75,45 @@ def test_who_takes_a_thousand_times_as_long_gives_way(clock: Clock) -> None:
     assert machine.begun == ["a", "b"]
     assert clock.now == pytest.approx(0.4, rel=0.6)
     assert timings.choose(costs) == "b"  # the next run goes there at once
+
+
+def test_progress_says_early_who_is_late(clock: Clock) -> None:
+    machine, timings = Machine(clock, {"a": 100.0, "b": 1.5}, progress=True), StrategyTimings()
+    costs = costs_of(a=1.0, b=1.5)
+    assert in_turns(costs, "a", timings, machine.control, machine.run) == ("b", "by b")
+    assert clock.now == pytest.approx(EXTRAPOLATES * PATIENCE + 1.5, abs=0.3)  # without progress 3 and more
+    assert timings.expected("a", costs["a"]) == pytest.approx(100.0)  # what progress says that all of it takes
+
+
+def test_progress_says_who_is_done_soon(clock: Clock) -> None:
+    machine = Machine(clock, {"a": 1.4, "b": 1.5}, progress=True)
+    assert in_turns(costs_of(a=0.1, b=1.5), "a", StrategyTimings(), machine.control, machine.run) == ("a", "by a")
+    assert clock.now == pytest.approx(1.4)
+
+
+def test_a_part_of_a_run_is_not_taken_for_all_of_it(clock: Clock) -> None:
+    """Half of the first half is done after a second: of four seconds in all, not of two; so it goes on."""
+    control = Control(_started=clock.now)
+    with control.at_most(4.5, instead=2.5):
+        part = control.within(0.0, 0.5)
+        clock.now += 1.5
+        part.watch(lambda: 0.01)
+        control.watch(lambda: 0.4)
+        with pytest.raises(Exception, match="another strategy"):
+            control.watch(lambda: 0.1)
+        for seconds in (0.5, 4.0):
+            with control.at_most(seconds):
+                control.watch(lambda: 0.01)
+    assert control.wait(0.02) == 0.02
+
+
+def test_the_next_look_is_at_the_deadline(clock: Clock) -> None:
+    control = Control(timeout=1.0, _started=clock.now)
+    assert control.wait(0.02) == 0.02
+    clock.now += 0.985
+    assert control.wait(0.02) == pytest.approx(0.015)
+    clock.now += 1.0
+    assert control.wait(0.02) == pytest.approx(1e-3)
 
 
 def test_one_way_is_never_stopped(clock: Clock) -> None:

@@ -208,10 +208,12 @@ struct Steps {
       const u32 mask = __ballot_sync(FULL, at + LANE < end && admitted(level, own, last_check, at + LANE, value));
       if (!(++turn & 63) && stopped()) break;
       if (!mask) continue;
+      __syncwarp();  // all have read where the list begins
       if (LANE == 0) level.at = at + WARP, level.base = at;
       __syncwarp();
       return mask;
     }
+    __syncwarp();
     if (LANE == 0) level.at = level.end;
     __syncwarp();
     return 0;

@@ -43,7 +43,7 @@ def count_cliques(plan: CliqueCount, threads: int, control: Control) -> int:
     def share() -> float:
         return sum(counter.work for counter in list(counters.values())) / whole
 
-    schedule(chunks, count, workers if workers > 1 else 0, lambda: control.watch(share))
+    schedule(chunks, count, workers if workers > 1 else 0, lambda: control.watch(share), wait=control.wait)
     control.report(1.0)
     return sum(counter.found for counter in counters.values())
 

@@ -121,4 +121,4 @@ class CountRun:
             self.flags[0] = 1
 
         workers = min(self.threads, int(expected / _SMALL) + 1)
-        schedule(pieces, run, workers, lambda: control.watch(share), halt)
+        schedule(pieces, run, workers, lambda: control.watch(share), halt, control.wait)

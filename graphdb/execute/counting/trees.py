@@ -50,11 +50,12 @@ def count_along_tree(
     threads = 1 if tree.cost < inline_cost else threads
     control.threads = threads
     control.rows = np.zeros(len(tree.nodes), np.int64)
-    product = 1
-    for root, node in enumerate(tree.nodes):
-        if node.parent < 0 and product:
+    product, roots = 1, [root for root, node in enumerate(tree.nodes) if node.parent < 0]
+    for number, root in enumerate(roots):
+        if product:
+            node, shares = tree.nodes[root], (number / len(roots), (number + 1) / len(roots))
             greatest = math.prod(max(len(found), 1) for found in tree.space.candidates)
-            run = _Run(tree, root, control, threads, yield_work)
+            run = _Run(tree, root, control, shares, threads, yield_work)
             product *= len(tree.space.candidates[node.vertex]) if node.leaf else by_remainders(run.total, greatest)
     return product
 
@@ -142,10 +143,18 @@ class _Walk:
 
 
 class _Run:
-    """The count of one tree of a forest."""
+    """The count of one tree of a forest; the share of the whole that is done meanwhile leads from one to another."""
 
-    def __init__(self, tree: TreeCount, root: int, control: Control, threads: int, yield_work: int) -> None:
-        self._tree, self._root, self._control = tree, root, control
+    def __init__(
+        self,
+        tree: TreeCount,
+        root: int,
+        control: Control,
+        shares: tuple[float, float],
+        threads: int,
+        yield_work: int,
+    ) -> None:
+        self._tree, self._root, self._control, self._shares = tree, root, control, shares
         self._threads, self._yield_work = threads, yield_work
         self._tables = _Tables(tree)
         space = tree.space
@@ -154,7 +163,8 @@ class _Run:
     def total(self, modulus: int) -> int:
         """The count modulo a prime, or for 0 in int64."""
         walks: dict[int, _Walk] = {}
-        totals = [0] * self._threads
+        totals, finished = [0] * self._threads, [0] * self._threads
+        pieces, (begin, end) = self._pieces(), self._shares
 
         def count(piece: tuple[int, int, int, int], worker: int, pause: Pause) -> None:
             if worker not in walks:
@@ -164,9 +174,14 @@ class _Run:
             while (found := walk.advance(self._yield_work)) is None:
                 pause()
             totals[worker] += found
+            finished[worker] += 1
+
+        def share() -> float:
+            return begin + (end - begin) * sum(finished) / len(pieces)
 
         try:
-            schedule(self._pieces(), count, self._threads if self._threads > 1 else 0, self._control.check)
+            workers = self._threads if self._threads > 1 else 0
+            schedule(pieces, count, workers, lambda: self._control.watch(share), wait=self._control.wait)
         finally:
             for walk in walks.values():
                 self._control.rows += walk.rows

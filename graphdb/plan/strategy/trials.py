@@ -2,8 +2,9 @@
 
 The way that is expected to be done first gets as long as the next best is expected to take, with all that has to be
 made ready for that.  Who is not done by then is stopped, and the next one gets twice what was spent so far; and so on,
-in turns.  So all of them together spend a few times what the fastest needs, whatever was expected: searching in an
-unknown environment by doubling (Kao, Reif, Tate, Information and Computation 1996).
+in turns.  Whose progress says earlier that the rest takes longer than the next best does is stopped at once.  So all of
+them together spend a few times what the fastest needs, whatever was expected: searching in an unknown environment by
+doubling (Kao, Reif, Tate, Information and Computation 1996).
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from itertools import cycle
 from typing import TypeVar
 
 from graphdb.plan.executor import Control, Overran
-from graphdb.plan.strategy.ski_rental import ExpectedCost, StrategyTimings
+from graphdb.plan.strategy.ski_rental import LONGER, ExpectedCost, StrategyTimings
 
-PATIENCE = 2.0
-"""A way gets so many times what it is expected to take, at least."""
+PATIENCE = 1.5
+"""A way gets so many times what it is expected to take, at least; and the rest of its work may take so many times what
+the next best is expected to take."""
 LEAST = 5e-3
 """Seconds that it gets in any case: to stop and to begin again takes about one."""
 
@@ -51,14 +53,15 @@ def in_turns(
         time = max(spent, PATIENCE * expected[way], LEAST)
         if math.isinf(time):
             return way, run(way)
+        best = min(timings.expected(other, costs[other]) + costs[other].setup for other in expected if other != way)
         before, control.disturbed = control.disturbed, False
         try:
-            with control.at_most(time):
+            with control.at_most(time, PATIENCE * best):
                 return way, run(way)
-        except Overran:
+        except Overran as stopped:
             if not control.disturbed or timings.measured(way) is None:  # a known one has tried another within
-                timings.overran(way, time)
-            spent = 2 * time
+                timings.overran(way, max(stopped.passed, stopped.whole / LONGER))
+            spent = 2 * stopped.passed
         finally:
             control.disturbed |= before
     raise AssertionError("turns have no end")
