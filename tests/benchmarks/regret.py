@@ -459,6 +459,7 @@ def run(argv: list[str]) -> list[Table]:
     """Draw, ask, compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", type=int, default=300, help="of all graphs together")
+    parser.add_argument("--begin", type=int, default=0, help="leave out so many of them, the first")
     parser.add_argument("--graphs", default=",".join(GRAPHS), help=f"comma-separated, among: {', '.join(GRAPHS)}")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seed", type=int, default=1)
@@ -479,7 +480,7 @@ def run(argv: list[str]) -> list[Table]:
     for number, graph in enumerate(graphs * UNMEASURED):
         measure(graph, number, np.random.default_rng([given.seed + 1, number]), brief)
     print(f"compiled after {time.monotonic() - started:.1f} s", flush=True)
-    for number in range(given.queries):
+    for number in range(given.begin, given.queries):
         graph = graphs[number % len(graphs)]
         if time.monotonic() - started > given.seconds:
             break
