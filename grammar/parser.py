@@ -8,9 +8,10 @@ and the builder (:mod:`build`) to a frozen tree (:mod:`syntax`).  Where the loop
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING
 
+from graphdb.common.caches import TextCache
 from graphdb.common.errors import GraphDBError, ParseError, nearest
 from graphdb.common.stopping import checked
 from graphdb.grammar import routing
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["KEYWORDS", "is_complete", "parse", "parse_script", "split"]
 
 
-@lru_cache(maxsize=512)
+_SCRIPTS: TextCache[tuple[Statement, ...]] = TextCache(most=512, characters=1 << 17)
+"""The trees of texts: some hundred bytes, and more than one object, for each character."""
+
+
 def parse(text: str) -> Statement:
     """Return the one statement in ``text``.
 
@@ -35,21 +39,27 @@ def parse(text: str) -> Statement:
     NotSupportedError
         It uses a construct of openCypher or GQL that does not run yet.
     """
-    found = list(routing.pieces(text))
-    if not found:
+    found = _SCRIPTS.get(text)
+    if found is not None and len(found) == 1:
+        return found[0]
+    pieces = list(routing.pieces(text))
+    if not pieces:
         raise ParseError("expected a statement", text=text, position=len(text))
-    if len(found) > 1:
-        raise ParseError("expected one statement, and here begins another", text=text, position=found[1].start)
-    return _statement(text, found[0])
+    if len(pieces) > 1:
+        raise ParseError("expected one statement, and here begins another", text=text, position=pieces[1].start)
+    return parse_script(text)[0]
 
 
-@lru_cache(maxsize=512)
 def parse_script(text: str) -> tuple[Statement, ...]:
     """Return the statements of ``text``, which ``;`` separates; spans count from the beginning of ``text``.
 
     ``PREFIX`` lines may stand before a statement without ``;``.  Raises as :func:`parse` does.
     """
-    return tuple(_statement(text, piece) for piece in checked(routing.pieces(text), 64))
+    found = _SCRIPTS.get(text)
+    if found is None:
+        found = tuple(_statement(text, piece) for piece in checked(routing.pieces(text), 64))
+        _SCRIPTS.put(text, found)
+    return found
 
 
 def split(text: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from operator import is_
 from typing import Any
 
-from graphdb.common.by_identity import ByIdentity
+from graphdb.common.caches import ByIdentity
 
 _LEAVES = {"int", "float", "str", "bool", "None", "Span", "Constants"}
 """Types of fields (as they are annotated) that hold no nodes."""

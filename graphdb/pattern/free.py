@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from graphdb.common.by_identity import ByIdentity
+from graphdb.common.caches import ByIdentity
 from graphdb.common.stopping import check_stop
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import is_node, parts_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphdb.common.errors import BindError, ParameterError, ParseError, TypeMismatchError
+from graphdb.common.errors import BindError, NotSupportedError, ParameterError, ParseError, TypeMismatchError
 from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import parts_of, walk
@@ -12,6 +12,9 @@ from graphdb.pattern.bind import variables_in
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_plain_key
 from graphdb.semantics.patterns import Patterns
 from graphdb.semantics.types import Scope
+
+MOST_COLUMNS = 2048
+"""Columns of a clause: DuckDB parses and binds all of them in one piece, which hears no timeout meanwhile."""
 
 
 class Projections(Patterns):
@@ -32,8 +35,8 @@ class Projections(Patterns):
         """Check RETURN or WITH, after which the scope is its columns; return their names."""
         if clause.star and not scope and with_ is None:
             raise self.error(BindError, "RETURN * needs a variable", clause)
-        found: Scope = dict(scope) if clause.star else {}
-        columns = sorted(scope) if clause.star else []
+        found: Scope = {name: scope[name] for name in sorted(scope)} if clause.star else {}
+        self._refuse_wide(clause, len(found))
         for item in clause.items:
             self._aggregates(item.expression)
             if item.alias is None and isinstance(item.expression, ast.PatternPredicate):
@@ -42,10 +45,9 @@ class Projections(Patterns):
             if with_ is not None and item.alias is None and not isinstance(item.expression, ast.Variable):
                 raise self.error(ParseError, "WITH needs a name for an expression", item, "add AS name")
             name = item.alias or item.text
-            if name in columns:
+            if name in found:
                 raise self.error(BindError, f"two columns are called '{name}'", item, "add AS …")
             found[name] = type
-            columns.append(name)
         expressions = [item.expression for item in clause.items]
         aggregated = any(map(contains_aggregate, expressions))
         keys: list[ast.Expression] = [e for e in expressions if not contains_aggregate(e)]
@@ -65,7 +67,19 @@ class Projections(Patterns):
             self.condition(with_.where, found if hidden else {**scope, **found})
         scope.clear()
         scope.update(found)
-        return columns
+        return list(found)
+
+    def _refuse_wide(self, clause: ast.ReturnClause, variables: int) -> None:
+        """Refuse more columns than :data:`MOST_COLUMNS`, of which ``*`` brings those of so many variables."""
+        columns = variables + len(clause.items)
+        if columns > MOST_COLUMNS:
+            within = MOST_COLUMNS - variables
+            raise self.error(
+                NotSupportedError,
+                f"a clause has at most {MOST_COLUMNS:,} columns, and here are {columns:,}",
+                clause.items[within] if within >= 0 else clause,
+                "return whole vertices, maps or lists, or ask in several queries",
+            )
 
     def _grouped(self, expression: ast.Expression, keys: Sequence[ast.Expression]) -> None:
         loose = self._loose(expression, [key for key in keys if is_plain_key(key)], set())

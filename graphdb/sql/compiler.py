@@ -6,6 +6,7 @@ Each of the other modules compiles the operators and functions of one kind of va
 
 from __future__ import annotations
 
+import contextlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
@@ -23,16 +24,39 @@ from graphdb.common.errors import (
 from graphdb.common.values.types import BOOLEAN, VALUE, Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import Names
-from graphdb.sql.computing import Computing
+from graphdb.sql.computing import Beforehand, Computing
 from graphdb.sql.constants import constant
 from graphdb.sql.from_clause import Rows
 from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, Effects, SqlValue, member, named, some
 
 Made = TypeVar("Made")
 
-_LONGEST = 1 << 18
-"""Characters of an expression's SQL, which may name an operand several times, and so double with each call in a call:
-DuckDB takes seconds, and gigabytes, to plan megabytes of it, and does not stop meanwhile."""
+_LONGEST = 1 << 17
+"""Characters of an expression's SQL, which may name an operand several times, and so double with each call in a call,
+and of all columns of a clause: DuckDB takes microseconds to bind each, in one piece that hears no timeout meanwhile."""
+
+_AFFORDABLE = 1 << 16
+"""Characters of a clause's columns from which on Python computes others, if a call of it is shorter."""
+
+_CALL = 100
+"""Characters of a column's SQL up to which a call of Python would take DuckDB as long to bind."""
+
+
+def refuse_long(rows: Rows, text: str) -> None:
+    """Refuse columns that are too long in SQL; aggregates are computed by nothing else, where arrays do not do it.
+
+    Raises
+    ------
+    NotSupportedError
+        They are.
+    """
+    if rows.too_long_at is not None:
+        raise NotSupportedError(
+            f"the columns of this clause are too long in SQL, of which they take {_LONGEST:,} characters at most",
+            text=text,
+            position=rows.too_long_at,
+            hint="ask for this column and what follows in another query",
+        )
 
 
 _DEEPEST = 8
@@ -173,6 +197,18 @@ class Compiler(ABC):
         if found.type.base is Base.ANY:
             raise NotSupportedError("SQL does not represent this value", text=self.text, position=node.span.start)
         return found
+
+    def affordable(self, node: ast.Expression, value: SqlValue) -> SqlValue:
+        """Return the SQL of a clause's column, or shorter SQL that has Python compute it where the columns are long."""
+        rows = self.rows
+        if len(value.sql) > _CALL and rows.characters + len(value.sql) > _AFFORDABLE:
+            with contextlib.suppress(NotSupportedError, Beforehand):
+                value = min(value, self.computed(node), key=lambda each: len(each.sql))
+        if len(value.sql) > _CALL:
+            rows.characters += len(value.sql)
+        if rows.characters > _LONGEST and rows.too_long_at is None:
+            rows.too_long_at = node.span.start
+        return value
 
     def anything(self, node: ast.Expression) -> SqlValue:
         """Return the SQL of any expression; a value that SQL does not represent as its key."""

@@ -54,6 +54,9 @@ class ExpressionCompiler(Compiler):
 
     def column(self, node: ast.Expression) -> SqlValue:
         """Return the SQL of any expression as a column of rows, which may hold a list of several types as a tuple."""
+        return self.affordable(node, self._column(node))
+
+    def _column(self, node: ast.Expression) -> SqlValue:
         if isinstance(node, ast.Variable) and node.name in self.scope.variables and node not in self.scope.known:
             found = self.scope.variables[node.name]
             return self.rows.shared(found) if found.shared else found

@@ -133,6 +133,10 @@ class Rows:
         self.parameters = parameters
         self.deleted = deleted
         self.noted = Noted()
+        self.characters = 0
+        """Of the SQL of columns over these rows, but for short ones."""
+        self.too_long_at: int | None = None
+        """The place in the text of the first column with which these are too many."""
         self.edges = edges
         self._type_label = -1 if type_label is None else type_label
         self._properties = properties

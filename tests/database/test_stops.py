@@ -6,6 +6,7 @@ draws that many; ``GRAPHDB_STOPS_SLACK=0.5`` holds each to the half second that 
 
 from __future__ import annotations
 
+import datetime
 import gc
 import os
 import random
@@ -34,10 +35,14 @@ SLOW = {
     "unions of matches": " UNION ALL ".join(["MATCH (n:P) RETURN n.k AS x"] * 5000),
     "withs": "WITH 1 AS x " + "WITH x + 1 AS x " * 5000 + "RETURN x",
     "matches": "MATCH (n:P {k: 1}) " + "MATCH (n) " * 3000 + "RETURN n.k",
-    "parameters": "RETURN " + ", ".join(f"$p{i} AS c{i}" for i in range(10_000)),
+    "parameters": "RETURN [" + ", ".join(f"$p{i}" for i in range(10_000)) + "] AS l",
+    "columns of parameters": "RETURN " + ", ".join(f"$p{i} AS c{i}" for i in range(2048)),
     "conditions": "MATCH (a:P) WHERE " + " AND ".join(f"a.k <> {i}" for i in range(20_000)) + " RETURN count(*)",
     "alternatives": "MATCH (a:P) WHERE " + " OR ".join(f"a.k = {-i}" for i in range(20_000)) + " RETURN count(*)",
-    "columns": "MATCH (a:P) RETURN " + ", ".join(f"a.k + {i} AS c{i}" for i in range(5000)),
+    "columns": "MATCH (a:P) RETURN " + ", ".join(f"a.k + {i} AS c{i}" for i in range(2048)),
+    "columns of durations": "MATCH (a:P) RETURN "
+    + ", ".join(f"date('2020-01-01') + duration({{days: a.k + {i}}}) AS c{i}" for i in range(2048)),
+    "columns of aggregates": "MATCH (a:P) RETURN " + ", ".join(f"collect(a.k + {i})[0] AS c{i}" for i in range(500)),
     "choices": "RETURN CASE " + "WHEN 1 = 2 THEN 3 " * 10_000 + "END AS x",
     "labels": "MATCH (a:" + "|".join(f"L{i}" for i in range(10_000)) + ") RETURN count(*)",
     "literals": f"MATCH (a:P) WHERE a.k IN [{NUMBERS}] RETURN count(*)",
@@ -84,7 +89,9 @@ def db() -> Iterator[graphdb.Database]:
 
 def late(db: graphdb.Database, form: str, how: str, after: float) -> float:
     """Return how many seconds after the moment to stop a statement did."""
-    given: dict[str, object] = {f"p{i}": i for i in range(10_000)} if form == "parameters" else {}
+    given: dict[str, object] = (
+        {f"p{i}": i for i in range(10_000 if form == "parameters" else 2048)} if "parameters" in form else {}
+    )
     if form == "a text of texts":
         given = {"text": "a" * 100_000}
     begun = time.monotonic()
@@ -156,7 +163,7 @@ WIDE_FORMS = {
     "distinct": f"MATCH (n:Wide) RETURN DISTINCT {KEYS}",
     "groups": f"MATCH (n:Wide) RETURN {KEYS}, count(*)",
     "set": "MATCH (n:Wide) SET " + ", ".join(f"n.c{i} = {i}" for i in range(WIDE)),
-    "constants": "RETURN " + ", ".join(f"{i} AS c{i}" for i in range(9999)),
+    "constants": "RETURN " + ", ".join(f"{i} AS c{i}" for i in range(2048)),
 }
 
 
@@ -173,6 +180,63 @@ def test_wide_rows_stop_at_their_timeout_wherever_they_are() -> None:
             assert time.monotonic() - begun < 0.9 + SLACK, form
         assert db.query(WIDE_FORMS["distinct"]).fetchall() == expected
         assert db.query(WIDE_FORMS["groups"]).fetchall() == [(*expected[0], 3)]
+
+
+COLUMNS = ", ".join(f"{i} AS c{i}" for i in range(2048))
+
+TOO_WIDE = {
+    f"RETURN {COLUMNS}, 1 AS more": "1 AS more",
+    f"WITH {COLUMNS}, 1 AS more RETURN more": "1 AS more",
+    f"WITH {COLUMNS} RETURN *, 1 AS more": "1 AS more",
+    f"WITH {COLUMNS} UNWIND [1] AS more RETURN *": "RETURN *",
+    f"WITH {COLUMNS} UNWIND [1] AS more WITH * RETURN more": "WITH *",
+    f"CALL {{ RETURN {COLUMNS}, 1 AS more }} RETURN more": "1 AS more",
+    f"RETURN 1 AS c UNION ALL RETURN {COLUMNS}, 1 AS more": "1 AS more",
+    f"CREATE TABLE t AS RETURN {COLUMNS}, 1 AS more": "1 AS more",
+    f"CREATE VIEW v AS MATCH (n:P) RETURN {COLUMNS}, 1 AS more": "1 AS more",
+    f"CREATE CONTINUOUS QUERY q AS MATCH (n:P) RETURN {COLUMNS.replace(' AS', ' + n.k AS')}, 1 AS more": "1 AS more",
+    f"MATCH (n:P) SET n.k = 1 RETURN {COLUMNS}, 1 AS more": "1 AS more",
+    f"EXPLAIN RETURN {COLUMNS}, 1 AS more": "1 AS more",
+    f"SELECT * FROM cypher($$ RETURN {COLUMNS}, 1 AS more $$)": "1 AS more",
+}
+
+
+@pytest.mark.parametrize("text", TOO_WIDE, ids=range(len(TOO_WIDE)))
+def test_a_clause_has_so_many_columns_and_no_more(text: str) -> None:
+    with graphdb.connect(device="cpu", threads=1) as db:
+        with pytest.raises(NotSupportedError, match="at most 2,048 columns, and here are 2,049") as error:
+            db.query(text)
+        assert error.value.hint == "return whole vertices, maps or lists, or ask in several queries"
+        shown, caret = str(error.value).splitlines()[1:3]
+        assert shown[caret.index("^") :].startswith(TOO_WIDE[text])
+
+
+def test_a_clause_has_as_many_columns_as_it_may() -> None:
+    with graphdb.connect(device="cpu", threads=1) as db:
+        assert db.query(f"WITH {COLUMNS} RETURN {COLUMNS}").fetchall() == [(*range(2048),)]
+        assert sorted(*db.query(f"WITH {COLUMNS} RETURN *")) == [*range(2048)]
+
+
+def test_columns_that_are_long_in_sql_are_computed_by_python() -> None:
+    """DuckDB binds the SQL of all columns in one piece, and durations are long in SQL."""
+    with graphdb.connect(device="cpu", threads=1) as db:
+        db.query("UNWIND range(1, 3) AS i CREATE (:P {k: i})")
+        day = "date('2020-01-01') + duration({{days: a.k + {i}}}) AS d{i}"
+        days = ", ".join(day.format(i=i) for i in range(400))
+        wide = db.query(f"MATCH (a:P) RETURN {days} ORDER BY d0").fetchall()
+        start = datetime.date(2020, 1, 1).toordinal()
+        assert wide == [tuple(datetime.date.fromordinal(start + k + i) for i in range(400)) for k in (1, 2, 3)]
+        assert sorted(db.query(f"MATCH (a:P) RETURN DISTINCT {days}").fetchall()) == wide
+
+
+def test_aggregates_that_are_long_in_sql_are_refused() -> None:
+    with graphdb.connect(device="cpu", threads=1) as db:
+        db.query("UNWIND range(1, 3) AS i CREATE (:P {k: i})")
+        lists = "MATCH (a:P) RETURN " + ", ".join(f"collect(a.k + {i})[0] AS c{i}" for i in range(2048))
+        with pytest.raises(NotSupportedError, match="too long in SQL, of which they take 131,072 characters") as error:
+            db.query(lists)
+        assert error.value.hint == "ask for this column and what follows in another query"
+        assert db.query(lists.split(", collect(a.k + 300)")[0]).fetchall()[0][:3] == (1, 2, 3)
 
 
 def test_a_table_of_thousands_of_properties() -> None:

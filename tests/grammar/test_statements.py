@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from graphdb.common.caches import TextCache
 from graphdb.common.errors import GraphDBError, ParseError
 from graphdb.grammar import parser, tables
 from graphdb.grammar.lexing import scan
@@ -274,7 +275,8 @@ def test_cached_parse_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
             folder.mkdir(exist_ok=True)
         for file in folder.glob("*.lalr") if found == "damaged" else ():
             file.write_bytes(file.read_bytes()[:5000])
-        for cached in (tables.tables, parser._machine, parser.parse):
+        monkeypatch.setattr(parser, "_SCRIPTS", TextCache(most=1, characters=1))
+        for cached in (tables.tables, parser._machine):
             cached.cache_clear()
         trees.append(parser.parse(text))
         with pytest.raises(ParseError) as error:

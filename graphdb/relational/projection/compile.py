@@ -26,7 +26,7 @@ from graphdb.relational.projection.vectorized import Translator
 from graphdb.relational.snapshot import Snapshot
 from graphdb.relational.vectors.algebra import Clause
 from graphdb.semantics.aggregation import contains_aggregate, unshadowed
-from graphdb.sql.compiler import Compiler, Scope
+from graphdb.sql.compiler import Compiler, Scope, refuse_long
 from graphdb.sql.equivalence import has_key, key, lacks_key, least
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters, Rows
@@ -174,6 +174,9 @@ class ProjectionCompiler:
         direct = None
         if not (where or order) and self._bound is not None:
             direct = direct_columns(self._bound, items, relation.known, self._snapshot, self._text)
+        made = self._rows_of_each(returns, window, given)
+        if made is None and direct is None:
+            refuse_long(others, self._text)
         return Projection(
             sql,
             self._parameters.used(sql),
@@ -182,7 +185,7 @@ class ProjectionCompiler:
             direct,
             bool(order),
             reads=self._reads(groups),
-            rows=self._rows_of_each(returns, window, given),
+            rows=made,
             late=late_projection(given, late, f"{start}{_where(after)}{tail}", self._parameters) if late else None,
         )
 
@@ -238,6 +241,8 @@ class ProjectionCompiler:
         sql += self._ordered(order, window, None if relation.groups is None else "q.g")
         used, reads = self._parameters.used(sql), self._reads(groups)
         made = None if aggregated and returns.distinct else self._rows_of_groups(returns, window, compiled, over)
+        if made is None:
+            refuse_long(compiler.rows, self._text)
         found = Projection(sql, used, columns_of(compiled), window, ordered=bool(order), reads=reads, rows=made)
         alone = relation.matches is not None and not (where or returns.distinct)
         grouped = (

@@ -20,7 +20,7 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.by_identity import ByIdentity
+from graphdb.common.caches import ByIdentity
 
 if TYPE_CHECKING:
     from graphdb.plan.physical import PhysicalPlan
