@@ -144,9 +144,7 @@ class GuidedSchedule:
             self._control.watch(self._done)
             with self._changed:
                 if not share.blocks and not share.done and self._error is None:
-                    self._changed.wait(
-                        self._control.wait(WAIT)
-                    )  # and then see whether time is over, or Ctrl-C was pressed
+                    self._changed.wait(self._control.wait(WAIT))  # then see if time is over, or Ctrl-C was pressed
                 if self._error is not None:
                     raise self._error
                 if share.blocks:

@@ -123,9 +123,7 @@ class ParallelRun:
                 self._control.watch(self._share)
                 with self._changed:
                     if not chunk.blocks and not chunk.done and self._error is None:
-                        self._changed.wait(
-                            self._control.wait(WAIT)
-                        )  # and then see whether time is over, or Ctrl-C was pressed
+                        self._changed.wait(self._control.wait(WAIT))  # then see if time is over, or Ctrl-C was pressed
                     if self._error is not None:
                         raise self._error
                     matches = chunk.blocks.popleft() if chunk.blocks else None
