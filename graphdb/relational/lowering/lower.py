@@ -100,7 +100,10 @@ class Lowering(Matches):
     def _subquery(self, query: ast.Composite, start: Relation) -> Projection:
         around = self._names, self._clauses, self._groups, self._within
         self._within = True
-        self._groups = None if start is UNIT else Source.made(f"(SELECT b.g FROM {start.source} b)", start.source)
+        self._groups = None
+        if start is not UNIT:
+            of, rows = start.source, start.source.view
+            self._groups = Source.made(f"(SELECT b.g FROM {of} b)", of, rows=rows)
         projection = self._parts(query, start)
         self._names, self._clauses, self._groups, self._within = around
         return projection
@@ -286,7 +289,7 @@ class Lowering(Matches):
             return self._each_once(source, columns)
         sql = (" UNION ALL " if keeps_all else " UNION ").join(selects)
         reads = frozenset[str]().union(*(part.reads for part in parts))
-        made = None if several or self._groups is not None else united(parts, columns, keeps_all)
+        made = None if several else united(parts, columns, keeps_all, of_groups=self._groups is not None)
         return Projection(sql, self._parameters.used(sql), tuple(columns), reads=reads, rows=made)
 
     def _each_once(self, source: Source, columns: Sequence[Column]) -> Projection:

@@ -21,7 +21,8 @@ from graphdb.relational.lowering.semijoins import Semijoins
 from graphdb.relational.program import Applied, Called, Computed, Counted
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
 from graphdb.relational.projection.sql import Projection
-from graphdb.relational.projection.vectorized import groups_of
+from graphdb.relational.projection.vectorized import counted, grouped_counts, groups_of, rows_of
+from graphdb.relational.vectors.algebra import Rows
 from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.sql.computing import Input
 from graphdb.sql.value import SqlValue, as_list, column, column_at
@@ -52,6 +53,9 @@ class _Added:
     """The names of the tables and views that the join reads, of those that the program makes."""
     counted: tuple[str, tuple[tuple[str, str], ...], bool] | None = None
     """Where it is the number of bindings of a view: that, the columns that must be equal, and whether one will do."""
+    of_groups: tuple[str, str, Rows] | None = None
+    """Where columns in memory say a number (``n``) of each group (``g``): the column of the vertices that have groups,
+    the table of these, and the rows."""
 
 
 class Subqueries(Semijoins):
@@ -121,7 +125,10 @@ class Subqueries(Semijoins):
             columns = "".join(f", {added.sql} AS {name}" for name, added in rest)
             joins = "".join(f" LEFT JOIN {added.join}" for _, added in rest)
             reads = source.reads.union(*(added.reads for _, added in rest))
-            source = Source(f"(SELECT l.*{columns} FROM {source} l{joins})", reads)
+            rows = rows_of(source)
+            for name, added in rest:
+                rows = None if added.of_groups is None else grouped_counts(rows, name, *added.of_groups)
+            source = Source(f"(SELECT l.*{columns} FROM {source} l{joins})", reads, rows=rows)
         return replace(left, source=source, known=known)
 
     def _with_counts(self, rows: Source, found: Sequence[_Added]) -> tuple[Source, list[str]]:
@@ -227,7 +234,13 @@ class Subqueries(Semijoins):
             sql = f"SELECT p.*, row_number() OVER () AS at FROM ({sql}) p"
             gathered, found = f"list({item.sql} ORDER BY q.at ASC)", f"coalesce({r}.n, CAST([] AS {sql_type(type)}))"
         joined = join.format(f"SELECT {by[0]}{gathered} AS n FROM ({sql}) q{by[1]}")
-        return _Added(found, type, joined, groups.reads | projection.reads)
+        added = _Added(found, type, joined, groups.reads | projection.reads)
+        if collects or projection.rows is None or len(taken) != 1 or groups.view is None:
+            return added
+        vertex = left.variables[taken[0]]
+        if vertex.column is None or vertex.type.base is not Base.NODE:
+            return added
+        return replace(added, of_groups=(vertex.column, groups.view, counted(projection.rows, exists=exists)))
 
     def _called(self, relation: Relation, clause: ast.CallClause, live: Collection[str]) -> Relation:
         """Join rows with those that a query makes of each, or of all that differ in what it takes from them."""

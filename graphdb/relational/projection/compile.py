@@ -22,9 +22,10 @@ from graphdb.relational.projection.late import BesideBindings, direct_columns, l
 from graphdb.relational.projection.relation import ORDER, VALUE, Relation, Source
 from graphdb.relational.projection.return_clause import combines_aggregates
 from graphdb.relational.projection.sql import Compiled, Projection, columns_of, window_sql
-from graphdb.relational.projection.vectorized import Translator
+from graphdb.relational.projection.vectorized import Translator, of_all_groups
 from graphdb.relational.snapshot import Snapshot
-from graphdb.relational.vectors.algebra import Clause
+from graphdb.relational.vectors.algebra import Aggregate, Clause
+from graphdb.relational.vectors.algebra import Rows as VectorRows
 from graphdb.semantics.aggregation import contains_aggregate, unshadowed
 from graphdb.sql.compiler import Compiler, Scope, refuse_long
 from graphdb.sql.equivalence import has_key, key, lacks_key, least
@@ -240,7 +241,8 @@ class ProjectionCompiler:
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}"
         sql += self._ordered(order, window, None if relation.groups is None else "q.g")
         used, reads = self._parameters.used(sql), self._reads(groups)
-        made = None if aggregated and returns.distinct else self._rows_of_groups(returns, window, compiled, over)
+        once = aggregated and returns.distinct
+        made = None if once else self._rows_of_groups(returns, window, compiled, over, groups)
         if made is None:
             refuse_long(compiler.rows, self._text)
         found = Projection(sql, used, columns_of(compiled), window, ordered=bool(order), reads=reads, rows=made)
@@ -263,9 +265,11 @@ class ProjectionCompiler:
     ) -> Clause | None:
         """Return what :meth:`_each_row` makes, by columns in memory."""
         relation, items = self._relation, tuple(item for item, _ in compiled)
-        if relation.groups is not None or relation.matches is not None:
+        if relation.matches is not None:
             return None
         translator = self._translator()
+        if relation.groups is not None:
+            return translator.of_groups(relation, returns, window, compiled)
         order = translator.aliased(items, unshadowed(relation.known, _named(items))).order(returns.order_by)
         if not order and ORDER in relation.variables:
             order = translator.order((ast.OrderItem(ast.Variable(ORDER)),))
@@ -277,10 +281,18 @@ class ProjectionCompiler:
         window: tuple[int, int | None],
         compiled: Sequence[Compiled],
         over: list[Compiled],
-    ) -> Clause | None:
+        groups: Source | None,
+    ) -> VectorRows | None:
         """Return what :meth:`_groups` makes, by columns in memory; ``over`` are its columns as ORDER BY sees them."""
         if self._relation.groups is not None:
-            return None
+            found = self._translator().of_groups(self._relation, returns, window, compiled, grouped=True)
+            if (
+                found is None
+                or groups is None
+                or not all(isinstance(each, Aggregate) for _, each in found.columns[:-1])
+            ):
+                return found
+            return of_all_groups(found, groups)
         made = self._returned(over)
         order = replace(self._translator(), variables=made.variables, known=made.known).order(returns.order_by)
         relation = self._relation

@@ -15,7 +15,7 @@ from graphdb.common.values.types import Base, Column, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.relational.projection.late import late_property
-from graphdb.relational.projection.relation import Source
+from graphdb.relational.projection.relation import GROUP, ORDER, Relation, Source
 from graphdb.relational.projection.sql import Compiled, Projection
 from graphdb.relational.snapshot import Snapshot
 from graphdb.relational.vectors.algebra import (
@@ -24,6 +24,7 @@ from graphdb.relational.vectors.algebra import (
     ColumnOf,
     Constant,
     Key,
+    Lookup,
     Operation,
     PropertyOf,
     Rows,
@@ -151,6 +152,22 @@ class Translator:
         vector, base = self._value(node)
         _require(base in _PLAIN - {Base.NODE} and base is value.type.base and not value.many)
         return vector
+
+    def of_groups(
+        self,
+        relation: Relation,
+        returns: ast.ReturnClause,
+        window: tuple[int, int | None],
+        compiled: Sequence[Compiled],
+        *,
+        grouped: bool = False,
+    ) -> Clause | None:
+        """Return the rows of a clause that say of which group they are (column ``g``), where they have no order."""
+        group = relation.variables[GROUP].column
+        if group is None or window != (0, None) or returns.order_by or ORDER in relation.variables:
+            return None
+        found = self.clause(relation.source, relation.where, compiled, [], (0, None), grouped=grouped)
+        return None if found is None else replace(found, columns=(*found.columns, ("g", ColumnOf(group))))
 
     # --- expressions
 
@@ -397,8 +414,38 @@ def _is_key(type: Type) -> bool:
 _AGGREGATES = {"count", "sum", "avg", "min", "max", "collect"}
 
 
-def united(parts: Sequence[Projection], columns: Sequence[Column], keeps_all: bool) -> Rows | None:
-    """Return the rows of the parts of a UNION, each once if it does not keep all."""
+def of_all_groups(clause: Clause, groups: Source) -> Rows | None:
+    """Return the aggregates of all groups there are (column ``g``): of those without rows, what they are of nothing."""
+    rows = rows_of(groups)
+    found: list[tuple[str, str, int | None]] = []
+    for name, each in clause.columns[:-1]:
+        if rows is None or not isinstance(each, Aggregate) or each.function == "collect":
+            return None
+        found.append((name, name, 0 if each.function in ("count", "sum") else None))
+    assert rows is not None
+    named = tuple((name, ColumnOf(name)) for name, _ in clause.columns)
+    return Clause(Lookup(rows, clause, ("g", "g"), tuple(found)), (), named)
+
+
+def counted(rows: Rows, *, exists: bool) -> Rows:
+    """Return how many rows there are of each group (column ``g``) as a column ``n``, or 1 if only that is asked for."""
+    number: Vector | Aggregate = Constant(1) if exists else Aggregate("count", None)
+    return Clause(rows, (), (("g", ColumnOf("g")), ("n", number)), grouped=True)
+
+
+def grouped_counts(rows: Rows | None, name: str, column: str, groups: str, counts: Rows) -> Rows | None:
+    """Return rows with a column more: of the group that the vertex in a column is of, a number (``n``); else 0."""
+    if rows is None:
+        return None
+    group = f"{name} of group"
+    known = Lookup(rows, groups, (column, "c0"), ((group, "g", None),))
+    return Lookup(known, counts, (group, "g"), ((name, "n", 0),))
+
+
+def united(
+    parts: Sequence[Projection], columns: Sequence[Column], keeps_all: bool, *, of_groups: bool = False
+) -> Rows | None:
+    """Return the rows of the parts of a UNION, each once if it does not keep all; ``of_groups`` with a column ``g``."""
     rows = [part.rows for part in parts]
     types = _HANDED_ON if keeps_all else _KEYS
     if None in rows or any(each.many or each.type.base not in types for each in columns):
@@ -406,7 +453,7 @@ def united(parts: Sequence[Projection], columns: Sequence[Column], keeps_all: bo
     if any(len({each.type for each in same}) > 1 for same in zip(*(part.columns for part in parts), strict=True)):
         return None
     whole = Union(tuple(part for part in rows if part is not None))
-    names = [f"c{i}" for i in range(len(columns))]
+    names = [f"c{i}" for i in range(len(columns))] + ["g"] * of_groups
     return whole if keeps_all else Clause(whole, (), tuple((name, ColumnOf(name)) for name in names), grouped=True)
 
 

@@ -119,5 +119,17 @@ class Union:
     parts: tuple[Rows, ...]
 
 
-Rows: TypeAlias = "str | Clause | Union"
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Rows with further columns of others, no two of which have the same key: those of the one whose key a row has."""
+
+    rows: Rows
+    others: Rows
+    key: tuple[str, str]
+    """The columns of integers, none of which is null, that must be equal: of the rows, and of the others."""
+    added: tuple[tuple[str, str, int | None], ...]
+    """The names of further columns, which of the others they are, and what a row without one has; None for null."""
+
+
+Rows: TypeAlias = "str | Clause | Union | Lookup"
 """Rows: those that go by a name, or what a clause makes."""

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from graphdb.common import arrow
-from graphdb.relational.vectors.algebra import Aggregate, Clause, ColumnOf, Operation, Rows, Union, Vector
+from graphdb.relational.vectors.algebra import Aggregate, Clause, ColumnOf, Lookup, Operation, Rows, Union, Vector
 from graphdb.relational.vectors.compressed import compressed, without_columns_between
 from graphdb.relational.vectors.expressions import evaluated, fulfilled
 from graphdb.relational.vectors.frames import Frame, Maker, made_once
 from graphdb.relational.vectors.groups import aggregated, grouped
+from graphdb.relational.vectors.lookups import looked_up
 from graphdb.relational.vectors.numbers import NotVectorized
 from graphdb.relational.vectors.order import ordered
 from graphdb.snapshot.properties import Properties
@@ -62,6 +63,11 @@ def _frame(
         if len({tuple(piece.schema.types) for piece in pieces}) > 1:
             raise NotVectorized
         return Frame.of(arrow.concat_tables(pieces)), names
+    if isinstance(rows, Lookup):
+        frame, names = _frame(rows.rows, tables, properties, check, most)
+        others, _ = _frame(rows.others, tables, properties, check, most)
+        check()
+        return looked_up(rows, frame, others), [*names, *(name for name, _, _ in rows.added)]
     smaller = _compressed(rows, tables, properties, check)
     if smaller is not None:
         rows, frame = smaller
