@@ -36,7 +36,7 @@ def _only_scans(step: Step) -> bool:
 
 def lists_edges(plan: PhysicalPlan) -> bool:
     """Whether a plan's matches are the pairs of a value that its first step scans and a neighbour of that."""
-    if len(plan.steps) != 2 or plan.row_steps != 2 or plan.count_only or plan.duplicates != "keep":
+    if len(plan.steps) != 2 or plan.row_steps != 2 or plan.count_only:
         return False
     first, second = plan.steps
     if not _only_scans(first) or not isinstance(second, VertexStep) or second.checks:

@@ -8,7 +8,8 @@ Aggregation*, VLDB 1995, section 3); expressions, groups and aggregates are then
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -62,20 +63,40 @@ def compressed(
     weight = next(iter(matches), None)
     taken = [each.operand if isinstance(each, Aggregate) else each for _, each in clause.columns]
     names = sorted({name for vector in taken if vector is not None for name in names_of(vector)})
+    fewer = _combined(clause, taken, names, table, weight, properties, check, _PIECE)
+    if len(table) > _PIECE and len(fewer):  # the same combinations come in each piece
+        with suppress(NotVectorized):
+            fewer = _combined(replace(clause, where=()), taken, names, fewer, _ROWS, properties, check, len(fewer))
+    columns = tuple(
+        (name, replace(each, matches=_ROWS) if isinstance(each, Aggregate) else each) for name, each in clause.columns
+    )
+    return replace(clause, where=(), columns=columns), Frame.of(fewer)
+
+
+def _combined(
+    clause: Clause,
+    taken: Sequence[Vector | None],
+    names: Sequence[str],
+    table: arrow.Table,
+    weight: str | None,
+    properties: Properties,
+    check: Callable[[], None],
+    piece: int,
+) -> arrow.Table:
+    """Return some columns of one row for each combination of what expressions take, piece by piece, and how many rows
+    have it, or what a column ``weight`` of theirs adds up to.
+    """
     pieces = []
-    for start in range(0, len(table), _PIECE):
+    for start in range(0, len(table), piece):
         check()
-        rows = Frame.of(table.slice(start, _PIECE))
+        rows = Frame.of(table.slice(start, piece))
         found = _Combinations(fulfilled(clause.where, rows, properties), properties)
         if not all(found.take(vector) for vector in taken if vector is not None):
             raise NotVectorized
         some, counts = found.rows(weight)
         chosen = found.frame.at(some)
         pieces.append(arrow.table({name: chosen.column(name) for name in names} | {_ROWS: arrow.numbers(counts)}))
-    columns = tuple(
-        (name, replace(each, matches=_ROWS) if isinstance(each, Aggregate) else each) for name, each in clause.columns
-    )
-    return replace(clause, where=(), columns=columns), Frame.of(arrow.concat_tables(pieces))
+    return arrow.concat_tables(pieces)
 
 
 @dataclass
