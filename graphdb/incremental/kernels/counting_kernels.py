@@ -287,10 +287,11 @@ def pair_list(search: int, level: int, same: int, like: Any) -> int:
     near, late = load(values, load(leg, 1, LONG), LONG), load(leg, 2, LONG)
     counts, vertices = load(search, PAIRED, LONG), load(search, PAIRED_VERTICES, LONG)
     number, total = load(search, PAIRED_COUNT, LONG), 0
+    other = load(values, other_slot(search, first, slot), LONG) if first < last else -1
     for at in range(load(stack, 0, LONG), load(stack, 1, LONG)):
         vertex = load(neighbours, at, like)
-        fits = mixed == 0 or admits(search, load(codes, at, INT), near, vertex, late)
-        for i in range(first, last):
+        fits = vertex != other and (mixed == 0 or admits(search, load(codes, at, INT), near, vertex, late))
+        for i in range(first + 1, last):
             fits = fits and load(values, other_slot(search, i, slot), LONG) != vertex
         if fits:
             before = load(counts, vertex, INT)
