@@ -33,6 +33,8 @@ class Answer:
     def __init__(self, connection: duckdb.DuckDBPyConnection, definition: Definition) -> None:
         self._connection = connection
         self.definition = definition
+        self._known: dict[str, Columns] = {}
+        """The columns of tables that were asked for."""
 
     def names(self) -> list[str]:
         """Return the names of the columns of the answer in :data:`FRESH`."""
@@ -189,8 +191,10 @@ class Answer:
         return damaged(f"tables of the continuous query '{self.definition.name}' have other columns than its answer")
 
     def _columns(self, table: str) -> Columns:
-        found = self._connection.sql(f"FROM {table} LIMIT 0")
-        return list(zip(found.columns, found.types, strict=True))
+        if table not in self._known:
+            found = self._connection.sql(f"FROM {table} LIMIT 0")
+            self._known[table] = list(zip(found.columns, found.types, strict=True))
+        return self._known[table]
 
     def _retype(self, table: str, columns: Columns, before: str = "") -> None:
         self._run(f"CREATE OR REPLACE TABLE {table} AS {self._select(table, columns, before)}")
@@ -209,10 +213,12 @@ class Answer:
                     self._run(f"CREATE OR REPLACE VIEW main.{quoted(view)} AS FROM {table}")
 
     def _count(self, table: str) -> int:
-        return int(self._connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0])
+        return int(execute(self._connection, f"SELECT count(*) FROM {table}").fetchall()[0][0])
 
     def _run(self, sql: str, given: dict[str, object] | None = None) -> None:
-        self._connection.execute(sql, given) if given else self._connection.execute(sql)
+        execute(self._connection, sql, given or None)
+        if sql.startswith("CREATE"):
+            self._known.clear()
 
 
 def _differ(left: Columns, right: Columns) -> bool:

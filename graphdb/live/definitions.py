@@ -127,8 +127,11 @@ def last_batch(connection: duckdb.DuckDBPyConnection) -> int:
 
 
 def set_last_batch(connection: duckdb.DuckDBPyConnection, batch: int) -> None:
-    """Note the number of the last batch."""
-    execute(connection, "INSERT OR REPLACE INTO _graphdb.meta VALUES (?, ?)", [_LAST, str(batch)])
+    """Note the number of the last batch; the first makes the row, which others change sooner than they replace it."""
+    if batch == 1:
+        execute(connection, "INSERT OR REPLACE INTO _graphdb.meta VALUES (?, ?)", [_LAST, "1"])
+    else:
+        execute(connection, "UPDATE _graphdb.meta SET value = ? WHERE key = ?", [str(batch), _LAST])
 
 
 def refuse_taken(connection: duckdb.DuckDBPyConnection, definition: Definition, text: str, at: int) -> None:

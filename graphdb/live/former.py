@@ -38,6 +38,8 @@ class Former:
         """The state before the batch that is maintained now, once it was asked for."""
         self._before: tuple[Snapshot, list[Changes]] | None = None
         """The last one that was asked for, and what changed since."""
+        self._since = 0
+        """How many triples that are."""
         self.prepared = PreparedQueries()
         self._renamed = set[int]()
 
@@ -69,13 +71,14 @@ class Former:
         while self._renamed:
             self.prepared.drop(self._renamed.pop())
         if self._now is not None and self._connection is not None:
-            self._before, self._now = (self._now, []), None
+            self._before, self._now, self._since = (self._now, []), None, 0
             self._connection.rest()
         if self._before is None:
             return
         state, noted = self._before
         noted.extend(known := [change for change in changes if change is not None])
-        if len(known) < len(changes) or sum(change.triples for change in noted) > MOST:
+        self._since += sum(change.triples for change in known)
+        if len(known) < len(changes) or self._since > MOST:
             self.forget()
             return
         for change in known:

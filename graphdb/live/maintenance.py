@@ -38,6 +38,7 @@ from graphdb.live.standing import Standing, Took
 from graphdb.plan.executor import Overran
 from graphdb.relational.query import Prepared
 from graphdb.results.display import made_in_python
+from graphdb.storage.file.prepared_sql import execute
 
 if TYPE_CHECKING:
     import duckdb
@@ -156,7 +157,7 @@ class Maintenance:
             answer.net()
         if why is not None or found:
             added, removed = answer.write(batch, whole=why is not None)
-            self._drop(raw)
+            self._drop(raw, each)
         if added or removed:
             self._budget(answer, each, added + removed)
         updates = 0 if net is None else len(net.added) + len(net.removed)
@@ -386,7 +387,7 @@ class Maintenance:
                     hint=f"RETURN … AS {name}_",
                 )
         answer.create()
-        self._drop(raw)
+        self._drop(raw, each)
         definitions.write(raw, definition)
         self._state.observed.redefine()
         self._standing[definition.number] = each
@@ -404,9 +405,10 @@ class Maintenance:
             each.stored_rows = answer.rows()
 
     @staticmethod
-    def _drop(raw: duckdb.DuckDBPyConnection) -> None:
-        for table in (ADDED, REMOVED, FRESH, FORMER, *TABLES):
-            raw.execute(f"DROP TABLE IF EXISTS {table}")
+    def _drop(raw: duckdb.DuckDBPyConnection, each: Standing) -> None:
+        """Drop what a batch made for a query."""
+        for table in (ADDED, REMOVED, FRESH, FORMER, *(TABLES if each.grouping is not None else ())):
+            execute(raw, f"DROP TABLE IF EXISTS {table}")
 
     @staticmethod
     def _broken(each: Standing, error: GraphDBError) -> GraphDBError:
