@@ -45,6 +45,11 @@ class StatementNames:
         return self._snapshot_of()
 
     @property
+    def stored(self) -> Snapshot:
+        """Names and data as the file has them, without what waits to be written."""
+        return self._snapshot_of()
+
+    @property
     def names(self) -> Names:
         """The names of the database, but for those that are in :attr:`new_names`."""
         return self._snapshot_of().names

@@ -39,6 +39,7 @@ from graphdb.results.result import Counted
 from graphdb.sql.from_clause import Deleted
 from graphdb.sql.udf import running
 from graphdb.sql.value import column_at
+from graphdb.writing.by_row.row_reader import RowReader
 from graphdb.writing.by_row.row_writer import RowWriter
 from graphdb.writing.by_set.change import Change
 from graphdb.writing.by_set.create import Create
@@ -47,7 +48,7 @@ from graphdb.writing.by_set.merge import Merge
 from graphdb.writing.items import RowByRow
 from graphdb.writing.literals import of_keys
 from graphdb.writing.materialized import Materialized, Tables
-from graphdb.writing.rows import AT, Rows, of_arrow
+from graphdb.writing.rows import AT, Rows, of_arrow, of_values
 from graphdb.writing.stages import Stage, stages_of_parts, with_maps
 from graphdb.writing.work import Work
 
@@ -90,6 +91,7 @@ class Reading:
 
     _work: Work
     _writer: RowWriter
+    _reader: RowReader
 
     def __init__(
         self,
@@ -171,6 +173,12 @@ class Reading:
         """
         if not stage.reads and not stage.asked:
             return start
+        if is_small(start.count) and start.types is not None:
+            found = self._reader.read(stage, start.listed, start.types)
+            if found is not None:
+                first, last = stage.reads[0].span.start, stage.reads[-1].span.end
+                self._note(stage, f"found by keys, row by row: {' '.join(self._text[first:last].split())}")
+                return of_values(self._tables, *found)
         return self._read(stage.query(by_sets=False), self._relation(start), stage, each)
 
     def _rows_for_rows(self, stage: Stage, start: Rows) -> Rows:

@@ -38,8 +38,11 @@ class Rows:
         *,
         is_unit: bool = False,
         in_python: bool = False,
+        types: Mapping[str, Type] | None = None,
     ) -> None:
         self.count = count
+        self.types = types
+        """The types of its names; None where only a table of them says what they are."""
         self.is_unit = is_unit
         """Whether it is the one row without names that a statement starts from."""
         self.in_python = in_python
@@ -70,7 +73,23 @@ class Rows:
 def unit() -> Rows:
     """Return the one row without names that a statement starts from."""
     source = Source("(SELECT 0::BIGINT AS at)")
-    return Rows(1, lambda: [{AT: 0}], lambda: Materialized(source, 1), is_unit=True)
+    return Rows(1, lambda: [{AT: 0}], lambda: Materialized(source, 1), is_unit=True, types={})
+
+
+def of_values(tables: Tables, rows: list[Row], types: Mapping[str, Type]) -> Rows:
+    """Return rows that were made of Python's values, with names of these types alone."""
+    for at, row in enumerate(rows):
+        row[AT] = at
+
+    def materialized() -> Materialized:
+        arrays: dict[str, arrow.Array] = {"at": numbers(np.arange(len(rows)))}
+        arrays |= {
+            f"n{i}": column_of((row[name] for row in rows), type, {}) for i, (name, type) in enumerate(types.items())
+        }
+        values = {name: column(f"n{i}", type) for i, (name, type) in enumerate(types.items())}
+        return Materialized(tables.of_arrow(arrays), len(rows), values)
+
+    return Rows(len(rows), lambda: rows, materialized, types=types)
 
 
 def of_arrow(tables: Tables, found: arrow.Table | Arrays, columns: Sequence[Column], keys: Keys) -> Rows:
@@ -92,7 +111,8 @@ def of_arrow(tables: Tables, found: arrow.Table | Arrays, columns: Sequence[Colu
             values[name] = column_at(f"c{i}", replace(columns[i], type=type))
         return Materialized(tables.of_arrow(arrays), table.num_rows, values)
 
-    return Rows(table.num_rows, listed, materialized)
+    types = None if any(each.many for each in columns) else {name: columns[i].type for name, i in named.items()}
+    return Rows(table.num_rows, listed, materialized, types=types)
 
 
 def of_table(tables: Tables, found: Materialized, columns: Sequence[Column], keys: Keys) -> Rows:
@@ -135,7 +155,8 @@ def of_python(tables: Tables, rows: list[Row], before: Rows, types: Mapping[str,
         values |= {name: column(f"n{i}", types[name]) for i, name in enumerate(new)}
         return Materialized(tables.rows(joined), len(rows), values)
 
-    return Rows(len(rows), lambda: rows, materialized, in_python=before.in_python)
+    known = None if before.types is None else {**types, **before.types}
+    return Rows(len(rows), lambda: rows, materialized, in_python=before.in_python, types=known)
 
 
 def _rows_of(

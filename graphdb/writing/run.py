@@ -26,6 +26,7 @@ from graphdb.sql.udf import running
 from graphdb.sql.value import column
 from graphdb.storage.updates.apply import incident
 from graphdb.writing.by_row.row_merge import RowMerge
+from graphdb.writing.by_row.row_reader import RowReader
 from graphdb.writing.by_row.row_writer import RowWriter, edges_left
 from graphdb.writing.by_set.merging import AT as MATCHED
 from graphdb.writing.by_set.merging import MADE, asking_by, matching
@@ -35,7 +36,7 @@ from graphdb.writing.joining import elements_of
 from graphdb.writing.literals import internal
 from graphdb.writing.materialized import Materialized
 from graphdb.writing.naming import Naming
-from graphdb.writing.reading import CLAUSES, Clause, is_small
+from graphdb.writing.reading import CLAUSES, LEAST, Clause, is_small
 from graphdb.writing.rows import AT, Rows, of_python, of_table, unit
 from graphdb.writing.stages import Stage, creation
 from graphdb.writing.work import Work
@@ -59,6 +60,7 @@ class Writing(Explaining):
                 update = state.update(raw, self._context.known_statistics())
                 self._work = Work(self._context, self._tables, update, Naming(self._context, update), self._materialize)
                 self._writer = RowWriter(self._work)
+                self._reader = RowReader(self._writer, LEAST)
                 self._row_merge = RowMerge(self._work, self._writer, self._matches)
                 results = [self._part(part) for part in self.parts]
                 self._write()

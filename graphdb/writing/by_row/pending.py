@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain
 
 import numpy as np
 
@@ -85,6 +86,15 @@ class Pending:
         if unknown:
             found = self._update.there(unknown)
             self._present.update((triple, triple in found) for triple in unknown)
+
+    def may_change(self, labels: Collection[int], keys: Collection[int]) -> bool:
+        """Whether what waits to be written may change which vertices have some labels and values of some properties."""
+        if not (self._removed or self._added or self.facts or self.gone):
+            return False
+        type = self._naming.ids(RDF_TYPE)[0]
+        if any(label == type and object in labels for label, _, object in chain(self._added, self._removed)):
+            return True
+        return bool(self.gone) or any(key in keys and vertex not in self._new for vertex, key in self.facts)
 
     def _is_new(self, triple: Triple) -> bool:
         """Whether a triple is known not to be in the file."""

@@ -1,0 +1,252 @@
+"""Reading row by row: vertices that keys find, for clauses that write to a handful of them.
+
+``MATCH (p:Person {id: $id})`` before a CREATE names a vertex by a label and a value of a property that an index knows.
+To plan that as a match, and to hand its one row on through SQL, takes most of a millisecond for each clause; here the
+index is asked for each row, the values come from the evaluator, and rows stay Python's.  MATCH and OPTIONAL MATCH of
+single vertices are read so, and WITH that passes variables on or collects them.  All else is for SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeAlias
+
+import numpy as np
+
+from graphdb.common.caches import ByIdentity
+from graphdb.common.values.types import NODE, Base, Type, list_of
+from graphdb.evaluate.context import Row
+from graphdb.evaluate.values import Vertex
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
+from graphdb.pattern.bind import conjuncts
+from graphdb.pattern.free import SUBQUERIES, free_variables
+from graphdb.pattern.names import ABSENT
+from graphdb.storage.arrays.sorted_sets import both
+from graphdb.writing.by_row.row_writer import RowWriter
+from graphdb.writing.stages import Stage
+
+_PASSED = (Base.NODE, Base.EDGE, Base.INTEGER, Base.STRING, Base.BOOLEAN)
+"""Types of values that are the same in Python and in a column."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A property that has a value, or one of a list."""
+
+    key: ast.KeyName
+    value: ast.Expression
+    listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A vertex that labels and keys find."""
+
+    name: str
+    labels: ast.LabelChain
+    keys: tuple[_Key, ...]
+    optional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """What WITH makes of rows: the names of variables and what they become, and those of lists of them."""
+
+    variables: tuple[tuple[str, str], ...]
+    lists: tuple[tuple[str, str], ...]
+
+
+_Clause: TypeAlias = "_Found | _Passed"
+
+_KNOWN: ByIdentity[tuple[tuple[_Clause, ...] | None]] = ByIdentity(256)
+"""What stages consist of; None for what is for SQL."""
+
+
+class RowReader:
+    """Reads for one statement.
+
+    Parameters
+    ----------
+    writer
+        Who knows what waits to be written, and computes values of rows.
+    most
+        Rows that are read so.
+    """
+
+    def __init__(self, writer: RowWriter, most: int) -> None:
+        self._writer = writer
+        self._context = writer.context
+        self._most = most
+
+    def read(
+        self, stage: Stage, rows: Sequence[Row], types: Mapping[str, Type]
+    ) -> tuple[list[Row], dict[str, Type]] | None:
+        """Return the rows that a stage reads, which starts from some, with the types of their names.
+
+        None where they are for SQL; nothing is written by then.
+        """
+        ((clauses),) = _KNOWN.get_or_make(stage, lambda: (_clauses_of(stage),))
+        if clauses is None or self._context.view.deleted:
+            return None
+        if not all(type.base in _PASSED or type == list_of(NODE) for type in types.values()):
+            return None
+        found, types = list(rows), dict(types)
+        for clause in clauses:
+            if isinstance(clause, _Passed):
+                made = self._passed(clause, found, types)
+            else:
+                made = self._found(clause, found, types)
+            if made is None or len(made[0]) >= self._most:
+                return None
+            found, types = made
+        return found, types
+
+    def _found(
+        self, clause: _Found, rows: list[Row], types: dict[str, Type]
+    ) -> tuple[list[Row], dict[str, Type]] | None:
+        """Return each row once for each vertex that is found for it."""
+        if clause.name in types or not types.keys() >= free_variables(tuple(each.value for each in clause.keys)):
+            return None
+        stored = self._context.stored
+        names, text = stored.names, self._context.text
+        labels = [names.vertex_label(words, text).id for words in names.chains(clause.labels.words)]
+        keys = [names.property(each.key.words, text) for each in clause.keys]
+        if ABSENT in labels or not all(map(stored.keys.tells, keys)):
+            return None
+        under = set(chain.from_iterable(map(names.under, labels)))
+        if self._writer.pending.may_change(under, {key.id for key in keys}):
+            self._writer.flush()
+            return self._found(clause, rows, types)
+        members = [
+            np.unique(np.concatenate([stored.graph.members(each) for each in names.under(label)]))
+            if len(names.under(label)) > 1
+            else stored.graph.members(label)
+            for label in labels
+        ]
+        made: list[Row] = []
+        for row in rows:
+            sets = []
+            for key, each in zip(keys, clause.keys, strict=True):
+                value = self._writer.value(each.value)(row)
+                ids = stored.keys.find(key, value if each.listed else [value]) if _is_list(value, each) else None
+                if ids is None:
+                    return None
+                sets.append(stored.store.to_vertices(np.unique(ids)))
+            for those in (*sets[1:], *members):
+                sets[0] = both(sets[0], those)
+            if len(sets[0]) >= self._most:
+                return None
+            vertices: list[Vertex | None] = [*map(Vertex, sets[0].tolist())]
+            made += [{**row, clause.name: vertex} for vertex in vertices or [None][: clause.optional]]
+        return made, {**types, clause.name: NODE}
+
+    def _passed(
+        self, clause: _Passed, rows: list[Row], types: dict[str, Type]
+    ) -> tuple[list[Row], dict[str, Type]] | None:
+        """Return the rows with other names, or a row for each group of them."""
+        if any(name not in types for name, _ in (*clause.variables, *clause.lists)):
+            return None
+        if any(types[name] != NODE for name, _ in clause.lists):
+            return None
+        passed = {alias: types[name] for name, alias in clause.variables}
+        passed |= {alias: list_of(NODE) for _, alias in clause.lists}
+        made = [{alias: row[name] for name, alias in clause.variables} for row in rows]
+        if not clause.lists:
+            return made, passed
+        key_of = self._context.group_key
+        groups: dict[tuple[object, ...], Row] = {}
+        if not clause.variables:
+            groups[()] = {alias: [] for _, alias in clause.lists}
+        for row, own in zip(rows, made, strict=True):
+            empty: Row = {alias: [] for _, alias in clause.lists}
+            group = groups.setdefault(tuple(map(key_of, own.values())), {**own, **empty})
+            for name, alias in clause.lists:
+                if row[name] is not None:
+                    group[alias].append(row[name])
+        return [*groups.values()], passed
+
+
+def _is_list(value: object, of: _Key) -> bool:
+    return isinstance(value, list) or not of.listed
+
+
+def _clauses_of(stage: Stage) -> tuple[_Clause, ...] | None:
+    """Return what a stage reads; None for what is for SQL."""
+    found: list[_Clause] = []
+    if stage.asked or not stage.reads:
+        return None
+    for clause in stage.reads:
+        made = _clause_of(clause)
+        if made is None:
+            return None
+        found += made
+    return tuple(found)
+
+
+def _clause_of(clause: ast.ClauseNode) -> list[_Clause] | None:
+    match clause:
+        case ast.MatchClause(patterns, ast.MatchMode.DIFFERENT_EDGES, optional=optional):
+            if any(pattern.edges or pattern.variable or pattern.selector for pattern in patterns):
+                return None
+            nodes = [pattern.nodes[0] for pattern in patterns]
+            if optional and len(nodes) > 1:
+                return None
+            conditions = list(conjuncts(clause.where))
+            found = [_found_of(node, conditions, optional=optional) for node in nodes]
+            made = [each for each in found if each is not None]
+            names = {each.name for each in made}
+            return [*made] if len(names) == len(nodes) and not conditions else None
+        case ast.WithClause(returns, None):
+            return _passed_of(returns)
+    return None
+
+
+def _found_of(node: ast.NodePattern, conditions: list[ast.Expression], *, optional: bool) -> _Found | None:
+    """Return how a node is found; the conditions that it takes are taken out of those given."""
+    if node.variable is None or not isinstance(node.labels, ast.LabelChain):
+        return None
+    if node.iri is not None or node.where is not None or node.given is not None:
+        return None
+    name = node.variable.name
+    items = node.properties.items if node.properties is not None else ()
+    keys = [_Key(key, value, listed=False) for key, value in items]
+    for condition in [*conditions]:
+        found = next(_keys_of(name, condition), None)
+        if found is not None:
+            keys.append(found)
+            conditions.remove(condition)
+    if not keys or any(isinstance(part, SUBQUERIES) for each in keys for part in walk(each.value)):
+        return None
+    return _Found(name, node.labels, tuple(keys), optional)
+
+
+def _keys_of(name: str, condition: ast.Expression) -> Iterator[_Key]:
+    """Yield the property of a vertex that must be a value, which the vertex has no part in."""
+    pairs: list[tuple[ast.Expression, ast.Expression, bool]] = []
+    match condition:
+        case ast.Comparison(("=",), (one, other)):
+            pairs = [(one, other, False), (other, one, False)]
+        case ast.In(one, other):
+            pairs = [(one, other, True)]
+    for own, value, listed in pairs:
+        if isinstance(own, ast.Property) and own.base == ast.Variable(name) and name not in free_variables(value):
+            yield _Key(own.key, value, listed)
+
+
+def _passed_of(returns: ast.ReturnClause) -> list[_Clause] | None:
+    if returns.star or returns.distinct or returns.order_by or returns.skip or returns.limit:
+        return None
+    variables, lists = [], []
+    for item in returns.items:
+        alias = item.alias or item.text
+        match item.expression:
+            case ast.Variable(name):
+                variables.append((name, alias))
+            case ast.FunctionCall(function, (ast.Variable(name),), distinct=False) if function.lower() == "collect":
+                lists.append((name, alias))
+            case _:
+                return None
+    return [_Passed(tuple(variables), tuple(lists))]
