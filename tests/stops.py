@@ -11,8 +11,7 @@ from contextlib import contextmanager
 import graphdb
 
 AGAIN = 0.5
-"""Seconds after which a stop is repeated: one that comes before the statement begins, or within a callback of a garbage
-collection, which Python drops, stops nothing."""
+"""Seconds after which a stop is repeated: one that comes before the statement begins stops nothing."""
 
 
 @contextmanager

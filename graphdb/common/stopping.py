@@ -3,17 +3,25 @@
 A statement that begins notes both here (:class:`stopping`).  Loops in Python that may take long ask
 (:func:`check_stop`, :func:`checked`), however deep below the statement they are: parsing, planning, evaluation by
 rows, loads and exports.  DuckDB and the executors are stopped by their own means, at the same deadline.
+
+Ctrl-C is an exception that Python raises wherever the main thread is.  Within a finalizer or a callback of a weak
+reference or a garbage collection, whoever's that is, Python drops it; it is then raised at the next check, or at the
+statement's end.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from graphdb.common.arguments import brief
 from graphdb.common.errors import ParameterError, QueryInterrupted, QueryTimeout
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 Item = TypeVar("Item")
 
@@ -31,9 +39,30 @@ class _Thread(threading.local):
     """The limits of a thread's statement: one value, which an interrupt cannot leave half changed."""
 
     limits = _NONE
+    dropped = False
+    """Whether Python dropped a Ctrl-C that came for it."""
 
 
 _THREAD = _Thread()
+
+_former: Callable[[UnraisableHookArgs], object] = sys.unraisablehook
+"""Who is told of other errors that Python drops."""
+
+
+def _note_dropped(unraisable: UnraisableHookArgs) -> None:
+    """Note an error that Python drops, if it is Ctrl-C, which only the main thread gets."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        _THREAD.dropped = True
+    else:
+        _former(unraisable)
+
+
+def _note_from_now_on() -> None:
+    global _former
+    _THREAD.dropped = False
+    if sys.unraisablehook is not _note_dropped:
+        _former = sys.unraisablehook
+        sys.unraisablehook = _note_dropped
 
 
 class stopping:  # a context manager, named as those of contextlib are
@@ -57,14 +86,22 @@ class stopping:  # a context manager, named as those of contextlib are
 
     def __enter__(self) -> None:
         self._before = deadline, timeout, cancelled = _THREAD.limits
+        if self._before is _NONE and threading.get_ident() == threading.main_thread().ident:
+            _note_from_now_on()
         if self._timeout is not None:
             asked = time.monotonic() + self._timeout
             if deadline is None or asked < deadline:
                 deadline, timeout = asked, self._timeout
         _THREAD.limits = deadline, timeout, self._cancelled or cancelled
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None = None, *_: object) -> None:
         _THREAD.limits = self._before
+        if self._before is _NONE and threading.get_ident() == threading.main_thread().ident:
+            if sys.unraisablehook is _note_dropped:
+                sys.unraisablehook = _former
+            dropped, _THREAD.dropped = _THREAD.dropped, False
+            if dropped and kind is not KeyboardInterrupt:
+                raise KeyboardInterrupt from None
 
 
 def seconds_of(timeout: object) -> float | None:
@@ -91,8 +128,13 @@ def check_stop() -> None:
         Its time is over.
     QueryInterrupted
         It was cancelled.
+    KeyboardInterrupt
+        Python dropped one.
     """
     deadline, timeout, cancelled = _THREAD.limits
+    if _THREAD.dropped:
+        _THREAD.dropped = False
+        raise KeyboardInterrupt
     if cancelled is not None and cancelled.is_set():
         raise QueryInterrupted("the statement was interrupted")
     if deadline is not None and time.monotonic() > deadline:

@@ -113,8 +113,8 @@ class MatchRun:
         self._limits.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._limits.__exit__()
+    def __exit__(self, *error: Any) -> None:
+        self._limits.__exit__(*error)
 
     def new_control(self) -> Control:
         """Return the control of one match: it ends with the statement's time, or when that is cancelled."""

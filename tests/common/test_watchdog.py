@@ -7,6 +7,8 @@ import signal
 import threading
 import time
 
+import pytest
+
 from graphdb.common.duckdb.watchdog import Watchdog
 
 
@@ -40,23 +42,28 @@ def test_what_ends_waits_for_a_stop_that_is_under_way() -> None:
     assert statement.stopped == stopped
 
 
-def test_a_signal_is_for_the_statement_in_which_it_came() -> None:
-    """On a busy machine the thread hears of it when the next one runs."""
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_signal_is_for_the_statement_in_which_it_came(stopped: bool) -> None:
+    """On a busy machine the thread hears of it when the next one runs, be it that the first was stopped or had ended."""
     watchdog, handled, go_on = Watchdog(), threading.Event(), threading.Event()
     before = signal.signal(signal.SIGINT, lambda *_: handled.set())
     try:
-        first = _Statement(True)
-        first.stop = go_on.wait  # type: ignore[assignment]  # the thread comes no further
+        busy = _Statement(True)
+        busy.stop = lambda: (busy.stopping.set(), go_on.wait())  # type: ignore[assignment, method-assign, return-value]
+        watchdog.watch(busy, main=False)
+        assert busy.stopping.wait(10)  # the thread comes no further
+        first = _Statement(False)
         former = watchdog.watch(first, main=True)
-        time.sleep(0.1)
         os.kill(os.getpid(), signal.SIGINT)
         assert handled.wait(10)
-        threading.Timer(0.3, go_on.set).start()
-        watchdog.calm(first)
+        if stopped:
+            watchdog.calm(first)
         watchdog.release(first, former)
         second = _Statement(False)
         former = watchdog.watch(second, main=True)
-        time.sleep(0.5)
+        go_on.set()
+        watchdog.release(busy, None)
+        time.sleep(0.3)
         watchdog.release(second, former)
         assert second.stopped == 0
     finally:

@@ -7,7 +7,6 @@ draws that many; ``GRAPHDB_STOPS_SLACK=0.5`` holds each to the half second that 
 from __future__ import annotations
 
 import datetime
-import gc
 import os
 import random
 import time
@@ -128,16 +127,7 @@ def test_every_slow_form_stops_at_its_timeout(db: graphdb.Database, form: str) -
     usable(db)
 
 
-@pytest.fixture
-def unwatched() -> Iterator[None]:
-    """Nobody is called at garbage collections, as Hypothesis is: Python drops a KeyboardInterrupt that comes there."""
-    watching = gc.callbacks[:]
-    gc.callbacks.clear()
-    yield
-    gc.callbacks.extend(watching)
-
-
-def test_random_statements_stop_at_random_moments(db: graphdb.Database, unwatched: None) -> None:
+def test_random_statements_stop_at_random_moments(db: graphdb.Database) -> None:
     chance = random.Random(os.environ.get("GRAPHDB_STOPS_SEED", "16"))
     found = []
     for _ in range(DRAWN):

@@ -380,11 +380,11 @@ class Guard:
         connection = self._connection
         connection._depth -= 1
         connection._deadline = self._deadline
-        self._limits.__exit__()
         if self._outermost:
             WATCHDOG.release(connection, self._previous)
         if self._acquired:
             connection.lock.release()
+        self._limits.__exit__()  # the last: it may raise
 
     def _raise(self, error: BaseException) -> None:
         """Raise one of DuckDB's errors as ours; any other goes on as it is."""

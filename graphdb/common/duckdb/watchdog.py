@@ -57,6 +57,8 @@ class Watchdog:
         """
         if self._thread is None:
             self._start()
+        if main:
+            self._hear_earlier()
         former = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False) if main else None
         self._watched[id(watched)] = watched, main
         if watched.due() is not None:
@@ -78,12 +80,16 @@ class Watchdog:
     def calm(self, watched: Watched) -> None:
         """Forget a signal that came for it, heard yet or not: it is ending."""
         if self._thread is not None:
-            while self._hearing:
-                time.sleep(0)
-            with suppress(BlockingIOError):
-                self._signals += os.read(self._reading, 1 << 12).replace(b"\0", b"")
-            self._wake()  # what else was in the pipe
+            self._hear_earlier()
         self._leave(watched)
+
+    def _hear_earlier(self) -> None:
+        """Take what signals came: they are for nothing that comes."""
+        while self._hearing:
+            time.sleep(0)
+        with suppress(BlockingIOError):
+            self._signals += os.read(self._reading, 1 << 12).replace(b"\0", b"")
+            self._wake()  # what else was in the pipe
 
     def _leave(self, watched: Watched) -> None:
         """Wait for a stop that is under way: it would reach what comes next on the connection."""
