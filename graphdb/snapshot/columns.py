@@ -25,7 +25,7 @@ from graphdb.common.duckdb.fetch import batches
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.sorted_sets import joined, places, without
-from graphdb.storage.arrays.texts import gathered, taken
+from graphdb.storage.arrays.texts import gathered, is_run, taken
 from graphdb.storage.file import verify
 
 Ints = NDArray[np.int64]
@@ -157,9 +157,12 @@ class ValueColumn:
 
     def _gather(self, wanted: NDArray[np.signedinteger[Any]], known: NDArray[np.bool_] | None) -> arrow.Array:
         """Return the values of vertices, of those that are ``known``."""
-        if self._has_places and known is None and self.changed is None and not _is_run(wanted):
-            direct = gathered(self.values, self.first, wanted)
-            if direct is not None:
+        if self._has_places and known is None and self.changed is None:
+            if is_run(wanted):
+                begin = int(wanted[0]) - self.first
+                if begin >= 0 and begin + len(wanted) <= len(self.values):
+                    return self.values.slice(begin, len(wanted))
+            elif (direct := gathered(self.values, self.first, wanted)) is not None:
                 return direct[0]
         wanted = wanted.astype(np.int64, copy=False)
         at: NDArray[np.signedinteger[Any]]
@@ -177,7 +180,7 @@ class ValueColumn:
             at = self.places[at] if every else self.places[np.where(there, at, 0)]
             there &= at >= 0
             every = every and bool(there.all())
-        if every and _is_run(at):
+        if every and is_run(at):
             found = self.values.slice(int(at[0]), len(at))
         else:
             found = taken(self.values, at if every else np.where(there, at, -1))
@@ -305,10 +308,3 @@ def _longest(texts: arrow.Array) -> int:
     if texts.offsets is None or not arrow.is_string(texts.type):
         return 0
     return max(1, int(texts.lengths().max(initial=0)))
-
-
-def _is_run(places: NDArray[np.signedinteger[Any]]) -> bool:
-    """Whether places follow one another."""
-    if not len(places) or places[-1] - places[0] != len(places) - 1:
-        return False
-    return bool((np.diff(places) == 1).all())

@@ -72,6 +72,15 @@ def gather1(
     return _gather(data, valid, first, ids, out, there)
 
 
+@entry("T[:] -> b1")
+def rises_by_one(integers: NDArray[Any]) -> bool:
+    """Whether each integer is one more than that before it."""
+    for i in range(1, len(integers)):
+        if integers[i] != integers[i - 1] + 1:
+            return False
+    return True
+
+
 @entry("i8[:], i8, i8, i8[:]")
 def pack(values: Ints, least: int, span: int, numbers: Ints) -> None:
     """Make numbers (int64[n]) of rows those of the same rows with one value more: one of ``span`` from ``least`` on."""

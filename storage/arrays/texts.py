@@ -38,6 +38,16 @@ _GATHER = {1: ("gather1", np.uint8), 4: ("gather4", np.int32), 8: ("gather8", np
 """What gathers values of so many bytes, and as what."""
 
 
+def is_run(integers: NDArray[np.integer[Any]]) -> bool:
+    """Whether integers, of which there are some, follow one another."""
+    if not len(integers) or integers[-1] - integers[0] != len(integers) - 1:
+        return False
+    from graphdb.storage.arrays import column_kernels as kernels
+
+    fits = integers.dtype in (np.int32, np.int64)
+    return kernels.rises_by_one(np.ascontiguousarray(integers) if fits else integers.astype(np.int64))
+
+
 def taken(array: arrow.Array, at: NDArray[np.integer[Any]]) -> arrow.Array:
     """Return the values at some places; null below 0."""
     if not arrow.is_string(array.type):

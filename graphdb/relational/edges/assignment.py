@@ -21,7 +21,7 @@ from graphdb.pattern.graph import Wanted
 from graphdb.plan.executor import Block
 from graphdb.plan.physical import EdgeExtension, EdgeScan
 from graphdb.relational.snapshot import Snapshot
-from graphdb.storage.arrays.texts import taken
+from graphdb.storage.arrays.texts import is_run, taken
 from graphdb.storage.graph.edges import spread
 
 Ids = NDArray[np.int64]
@@ -317,18 +317,11 @@ class Chooser:
                 found[f"o{number}"] = numbers(self._ordinals(number, chosen))
             for key in dict.fromkeys(choice.facts.values()):
                 values = self._snapshot.edges.values(choice.labels, key)
-                if _is_run(chosen):
+                if is_run(chosen) and chosen[0] >= 0:
                     found[f"f{number}_{key}"] = values.slice(int(chosen[0]), len(chosen))
                 else:
                     found[f"f{number}_{key}"] = taken(values, chosen)
         return found
-
-
-def _is_run(numbers: Ids) -> bool:
-    """Whether edges follow one another as they are numbered."""
-    if not len(numbers) or numbers[0] < 0 or numbers[-1] - numbers[0] != len(numbers) - 1:
-        return False
-    return bool((np.diff(numbers) == 1).all())
 
 
 def _equal(triples: Mapping[int, Triples], number: int, other: int, rows: Ids) -> NDArray[np.bool_]:
