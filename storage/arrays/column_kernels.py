@@ -75,10 +75,10 @@ def gather1(
 @entry("T[:] -> b1")
 def rises_by_one(integers: NDArray[Any]) -> bool:
     """Whether each integer is one more than that before it."""
-    for i in range(1, len(integers)):
-        if integers[i] != integers[i - 1] + 1:
-            return False
-    return True
+    risen = 1
+    while risen < len(integers) and integers[risen] == integers[risen - 1] + 1:
+        risen += 1
+    return risen >= len(integers)
 
 
 @entry("i8[:], i8, i8, i8[:]")
