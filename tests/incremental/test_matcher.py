@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.grammar.syntax import MatchMode
-from graphdb.incremental import frame, lists
+from graphdb.incremental import frame, lists, searches
 from graphdb.incremental.changes import Changes, Updates
 from graphdb.incremental.matcher import IncrementalMatcher
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph, PatternVertex
@@ -202,9 +203,14 @@ def test_changes_are_the_difference_of_all_matches(seed: int) -> None:
 @settings(max_examples=scaled(100), deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.integers(0, 1 << 32))
 def test_squares_are_counted_in_pairs(seed: int) -> None:
+    """On one thread and on several."""
     draw = np.random.default_rng(seed)
-    data = graph(draw)
-    compare(draw, IncrementalMatcher, data, [square(draw, data) for _ in range(2)])
+    data, threads = graph(draw), int(draw.choice([1, 3]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(searches, "FEWEST", 1)
+        patch.setattr("graphdb.incremental.matcher.FEWEST", 0)
+        make = partial(IncrementalMatcher, threads=threads)
+        compare(draw, make, data, [square(draw, data) for _ in range(2)])
 
 
 def test_which_squares_are_counted_in_pairs() -> None:
