@@ -71,6 +71,8 @@ class Joins:
         self._steps: list[AnyStep] = []
         self._lists: dict[str, arrow.Table] = {}
         self._listed: dict[str, ListOf] = {}
+        self._whether = False
+        """Whether nothing matters of the rows of the subquery under way but if there is one."""
         self._named = 0
         self._numbered: set[str] = set()
         """The views of bindings that are rows as they are."""

@@ -97,15 +97,15 @@ class Lowering(Matches):
         source = self._materialized(projection.sql, projection.source, made=projection.rows)
         return replace(projection, sql=f"SELECT q.* FROM {source} q", parameters={}, reads=source.reads, rows=None)
 
-    def _subquery(self, query: ast.Composite, start: Relation) -> Projection:
-        around = self._names, self._clauses, self._groups, self._within
-        self._within = True
+    def _subquery(self, query: ast.Composite, start: Relation, *, whether: bool = False) -> Projection:
+        around = self._names, self._clauses, self._groups, self._within, self._whether
+        self._within, self._whether = True, whether
         self._groups = None
         if start is not UNIT:
             of, rows = start.source, start.source.view
             self._groups = Source.made(f"(SELECT b.g FROM {of} b)", of, rows=rows)
         projection = self._parts(query, start)
-        self._names, self._clauses, self._groups, self._within = around
+        self._names, self._clauses, self._groups, self._within, self._whether = around
         return projection
 
     # --- clauses

@@ -69,3 +69,14 @@ def read_beside(bound: BoundPattern, then: Sequence[ast.ClauseNode]) -> set[str]
         whole |= free_variables(last.where)
     parts = [part for part in walk(read) if isinstance(part, ast.Property)]
     return {bound.edges[known[part]].name for part in parts if part in known}.difference(whole)
+
+
+def only_matches(query: ast.Composite) -> bool:
+    """Whether a query returns a constant for each match of some patterns."""
+    return all(
+        isinstance(last, ast.ReturnClause)
+        and not (last.distinct or last.order_by or last.skip or last.limit)
+        and all(isinstance(item.expression, ast.Literal) for item in last.items)
+        and all(isinstance(clause, ast.MatchClause) for clause in clauses)
+        for *clauses, last in query.parts
+    )

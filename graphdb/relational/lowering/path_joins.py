@@ -319,7 +319,7 @@ class Searches(PathEdges):
         if "path" in columns:
             variables |= dict(path.values())
         chosen = ", ".join(f"r.{name} AS p{name}" for name in columns)
-        several = ", LATERAL (SELECT unnest(range(r.n)))" if "n" in columns else ""
+        several = ", LATERAL (SELECT unnest(range(r.n)))" if "n" in columns and not self._whether else ""
         if left is UNIT or (started and not joined):
             rows = Source.made(f"(SELECT {chosen} FROM {found.view} r{several})", Source.of(found.view))
             return Relation(rows, variables, where)

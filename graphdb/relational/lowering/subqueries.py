@@ -17,6 +17,7 @@ from graphdb.pattern.paths.lengths import OF_PATHS, length_name
 from graphdb.pattern.paths.search import Differing, PathSearch
 from graphdb.procedures.registry import Call
 from graphdb.relational.lowering.joins import all_of
+from graphdb.relational.lowering.needs import only_matches
 from graphdb.relational.lowering.semijoins import Semijoins
 from graphdb.relational.program import Applied, Called, Computed, Counted
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
@@ -221,7 +222,7 @@ class Subqueries(Semijoins):
         start, join, groups = UNIT, f"({{0}}) {r} ON TRUE", UNIT.source
         if grouped:
             start, join, groups = self._groups_of(left, taken, each=each, suffix=suffix)
-        projection = self._subquery(query, start)
+        projection = self._subquery(query, start, whether=exists and only_matches(query))
         sql, by = projection.sql, ("q.g, ", " GROUP BY q.g") if grouped else ("", "")
         type, gathered, found = INTEGER, "1" if exists and grouped else "count(*)", f"coalesce({r}.n, 0)"
         if collects:
@@ -381,8 +382,10 @@ class Subqueries(Semijoins):
         )
         return Projection(sql, self._parameters.used(sql), columns, reads=relation.source.reads)
 
-    def _subquery(self, query: ast.Composite, start: Relation) -> Projection:
-        """Project a whole query that starts from some rows; abstract: see :mod:`graphdb.relational.lowering.lower`."""
+    def _subquery(self, query: ast.Composite, start: Relation, *, whether: bool = False) -> Projection:
+        """Project a whole query that starts from some rows; where it only matters ``whether`` it has any, as often as it
+        likes; abstract: see :mod:`graphdb.relational.lowering.lower`.
+        """
         raise NotImplementedError
 
 
