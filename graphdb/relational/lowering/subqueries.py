@@ -383,8 +383,8 @@ class Subqueries(Semijoins):
         return Projection(sql, self._parameters.used(sql), columns, reads=relation.source.reads)
 
     def _subquery(self, query: ast.Composite, start: Relation, *, whether: bool = False) -> Projection:
-        """Project a whole query that starts from some rows; where it only matters ``whether`` it has any, as often as it
-        likes; abstract: see :mod:`graphdb.relational.lowering.lower`.
+        """Project a whole query that starts from some rows, where it may matter only ``whether`` it has any; abstract:
+        see :mod:`graphdb.relational.lowering.lower`.
         """
         raise NotImplementedError
 

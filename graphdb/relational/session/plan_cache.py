@@ -10,7 +10,6 @@ neither parses nor looks at arguments.
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,11 +49,8 @@ _WRITTEN = _EXACT | {float}
 STEP_BYTES = 1 << 20
 """Bytes of a step's plan up to which it is cached: longer ones take longer to run."""
 
-_COMPARED = 1 << 12
-"""Bytes of vertices that are compared as they are; of more, up to ..."""
-
 _GIVEN = 1 << 20
-"""... as many, a digest is."""
+"""Bytes of vertices up to which the plan of a step that starts from them is cached."""
 
 
 class StepPlans:
@@ -64,7 +60,7 @@ class StepPlans:
     """
 
     def __init__(self, resized: Callable[[int], None] = lambda change: None) -> None:
-        self._last: dict[str, tuple[tuple[tuple[int, bytes], ...], PhysicalPlan]] = {}
+        self._last: dict[str, tuple[tuple[Ids, ...], PhysicalPlan]] = {}
         self._sizes: dict[str, int] = {}
         self._resized = resized
 
@@ -73,21 +69,17 @@ class StepPlans:
         vertices, plan = self._last.get(step, ((), None))
         if len(given) != len(vertices) or sum(ids.nbytes for ids in given) > _GIVEN:
             return None
-        return plan if all(_stamp(ids) == stamp for ids, stamp in zip(given, vertices, strict=True)) else None
+        return plan if all(map(np.array_equal, given, vertices)) else None
 
     def put(self, step: str, given: Sequence[Ids], plan: PhysicalPlan, own_bytes: int) -> None:
         """Cache the plan of a step, of so many bytes of its own, for some vertices, if both are small."""
-        if own_bytes <= STEP_BYTES and sum(ids.nbytes for ids in given) <= _GIVEN:
-            self._last[step] = tuple(map(_stamp, given)), plan
-            change = own_bytes - self._sizes.get(step, 0)
-            self._sizes[step] = own_bytes
+        given_bytes = sum(ids.nbytes for ids in given)
+        if own_bytes <= STEP_BYTES and given_bytes <= _GIVEN:
+            self._last[step] = tuple(ids.copy() for ids in given), plan
+            size = own_bytes + given_bytes
+            change = size - self._sizes.get(step, 0)
+            self._sizes[step] = size
             self._resized(change)
-
-
-def _stamp(ids: Ids) -> tuple[int, bytes]:
-    """Return what only equal arrays have: their size, and their bytes or a digest of them."""
-    written = ids.tobytes()
-    return len(written), written if len(written) <= _COMPARED else hashlib.blake2b(written).digest()
 
 
 class Reads(Protocol):
