@@ -18,6 +18,7 @@ from graphdb.relational.profile import Profile
 from graphdb.relational.projection.relation import Relation
 from graphdb.results.result import Result
 from graphdb.sql.value import SqlValue, column
+from graphdb.writing.by_row.row_reader import found_by_keys
 from graphdb.writing.by_set.create import named
 from graphdb.writing.items import RowByRow, reads_of
 from graphdb.writing.materialized import Materialized
@@ -107,6 +108,8 @@ class Explaining(Reading, ABC):
                 return {}
             prepared = self._prepare(run, stage.query(by_sets=False), start)
             self._note_read(stage, run, prepared, None)
+            if found_by_keys(stage):
+                self._note(stage, "found by keys instead, row by row, where an index has them")
             return {
                 each.name: column(f"c{i}", each.type, many=each.many)
                 for i, each in enumerate(prepared.projection.columns)

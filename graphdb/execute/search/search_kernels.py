@@ -60,6 +60,7 @@ from graphdb.execute.search.set_kernels import (
 )
 from graphdb.plan.physical import WINDOW
 from graphdb.storage.compile.kernels import entry, fetch, kernel, load, store
+from graphdb.storage.graph.pcsr_kernels import SPANS as SPANS_LAYER
 
 DONE, FULL, YIELD = 0, 1, 2
 """What a search returns."""
@@ -88,10 +89,16 @@ def fetch_lists(frame: int, level: int, address: int, n: int, width: int, like: 
         row = load(lists + k * LIST_BYTES, 0, LONG)
         if row >= 0 and load(lists + k * LIST_BYTES, 1, LONG) == slot:
             partition = partitions + row * PARTITION_BYTES
-            if load(partition, 0, LONG) == 0:
-                table, neighbours = load(partition, 1, LONG), load(partition, 3, LONG)
+            layer, table, neighbours = load(partition, 0, LONG), load(partition, 1, LONG), load(partition, 3, LONG)
+            if layer == 0:
                 for i in range(n):
                     fetch(neighbours + load(table, load(address, i, like), LONG) * width)
+            elif layer == SPANS_LAYER:
+                known = load(partition, 2, LONG)
+                for i in range(n):
+                    vertex = load(address, i, like)
+                    if vertex < known:
+                        fetch(neighbours + load(table, 2 * vertex, LONG) * width)
 
 
 @kernel

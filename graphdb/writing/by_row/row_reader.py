@@ -169,6 +169,11 @@ class RowReader:
         return [*groups.values()], passed
 
 
+def found_by_keys(stage: Stage) -> bool:
+    """Whether the rows of a stage are found by keys, where an index knows these and they are a handful."""
+    return _KNOWN.get_or_make(stage, lambda: (_clauses_of(stage),)) != (None,)
+
+
 def _is_list(value: object, of: _Key) -> bool:
     return isinstance(value, list) or not of.listed
 
