@@ -24,7 +24,7 @@ from graphdb.execute.counting.plan_run import count_by_vertex, count_matches, pa
 from graphdb.execute.counting.trees import count_along_tree
 from graphdb.execute.counting.twins import count_twins, table_bytes
 from graphdb.execute.search.chunks import ParallelRun, SingleThreadRun, scan_of
-from graphdb.execute.search.scans import EdgesRun, ScanRun, is_scan, lists_edges
+from graphdb.execute.search.scans import DegreesRun, EdgesRun, ScanRun, counts_edges, is_scan, lists_edges
 from graphdb.execute.search.worker import Sizes, recount
 from graphdb.plan.candidates.refinement import Refinement, Sets
 from graphdb.plan.counting.plan import CountingPlan, added_up, parts_of
@@ -397,12 +397,14 @@ class HostExecutor:
 
     def _search_run(
         self, plan: PhysicalPlan, control: Control, sizes: Sizes, *, counting: bool, limit: int | None
-    ) -> ScanRun | EdgesRun | SingleThreadRun | ParallelRun:
+    ) -> ScanRun | EdgesRun | DegreesRun | SingleThreadRun | ParallelRun:
         if is_scan(plan):
             return ScanRun(plan, control, counting, limit)
         control.threads = self._workers(plan)
         if limit is None and not counting and lists_edges(plan):
             return EdgesRun(plan, control, sizes.block_rows)
+        if limit is None and not counting and counts_edges(plan):
+            return DegreesRun(plan, control, sizes.block_rows)
         return (SingleThreadRun if control.threads == 1 else ParallelRun)(plan, sizes, control, counting, limit)
 
     @property

@@ -36,7 +36,19 @@ def _only_scans(step: Step) -> bool:
 
 def lists_edges(plan: PhysicalPlan) -> bool:
     """Whether a plan's matches are the pairs of a value that its first step scans and a neighbour of that."""
-    if len(plan.steps) != 2 or plan.row_steps != 2 or plan.count_only:
+    return plan.row_steps == 2 and _lists(plan)
+
+
+def counts_edges(plan: PhysicalPlan) -> bool:
+    """Whether a plan's rows are the values that its first step scans and that have neighbours, with how many they have
+    if that is asked for.
+    """
+    return plan.row_steps == 1 and plan.duplicates != "keep" and _lists(plan)
+
+
+def _lists(plan: PhysicalPlan) -> bool:
+    """Whether a plan scans values and then their neighbours, and nothing else."""
+    if len(plan.steps) != 2 or plan.count_only:
         return False
     first, second = plan.steps
     if not _only_scans(first) or not isinstance(second, VertexStep) or second.checks:
@@ -72,20 +84,53 @@ class ScanRun:
         """Nothing is left."""
 
 
+class DegreesRun:
+    """One run of a plan of which :func:`counts_edges` is true: its rows are those that a search gives, in its order."""
+
+    def __init__(self, plan: PhysicalPlan, control: Control, block_rows: int) -> None:
+        scan, degrees = _degrees(plan, control)
+        there = np.flatnonzero(degrees)
+        self._found, self._numbers = scan[there], degrees[there]
+        self.total = len(there)
+        self._plan, self._control, self._block_rows = plan, control, block_rows
+        control.threads = 1
+        control.rows = control.work = np.array([len(scan), int(self._numbers.sum())], np.int64)
+
+    def blocks(self) -> Iterator[Found]:
+        """The matches."""
+        columns = len(self._plan.program.outputs)
+        for begin in range(0, self.total, self._block_rows):
+            self._control.check()
+            some = slice(begin, begin + self._block_rows)
+            part = self._found[some].astype(self._plan.dtype)
+            numbers = self._numbers[some] if self._plan.duplicates == "count" else None
+            yield np.repeat(part[np.newaxis], columns, 0), numbers
+        self._control.report(1.0)
+
+    def close(self) -> None:
+        """Nothing is left."""
+
+
+def _degrees(plan: PhysicalPlan, control: Control) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the values of the control's share that the first step scans, and how many neighbours each has."""
+    from graphdb.execute.search.set_kernels import add_degrees
+
+    first = plan.steps[0]
+    assert isinstance(first, VertexStep)
+    assert first.scan is not None
+    begin, end = control.range_of(len(first.scan))
+    scan, degrees = first.scan[begin:end], np.zeros(end - begin, np.int64)
+    add_degrees(plan.program.partitions.ctypes.data, int(plan.program.lists[0, 0]), scan, degrees)
+    return scan, degrees
+
+
 class EdgesRun:
     """One run of a plan of which :func:`lists_edges` is true: its rows are those that a search gives, in its order."""
 
     def __init__(self, plan: PhysicalPlan, control: Control, block_rows: int) -> None:
-        from graphdb.execute.search.set_kernels import add_degrees
-
-        first = plan.steps[0]
-        assert isinstance(first, VertexStep)
-        assert first.scan is not None
-        begin, end = control.range_of(len(first.scan))
-        self._scan, self._ends = first.scan[begin:end], np.zeros(end - begin, np.int64)
+        self._scan, degrees = _degrees(plan, control)
         self._partitions = plan.program.partitions.ctypes.data, int(plan.program.lists[0, 0])
-        add_degrees(*self._partitions, self._scan, self._ends)
-        np.cumsum(self._ends, out=self._ends)
+        self._ends = np.cumsum(degrees)
         self.total = int(self._ends[-1]) if len(self._ends) else 0
         self._plan, self._control, self._block_rows = plan, control, block_rows
         control.threads = 1

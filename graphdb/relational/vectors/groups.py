@@ -59,7 +59,7 @@ def grouped(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Gro
         SQL has to group them.
     """
     if not keys:  # aggregates of nothing are a row, too
-        return Groups(np.zeros(len(frame), np.int64), np.zeros(1, np.int64))
+        return Groups(np.broadcast_to(np.int64(0), len(frame)), np.zeros(1, np.int64))
     own = {key.name for key in keys if isinstance(key, ColumnOf)}
     others = {key.vertex.name for key in keys if isinstance(key, PropertyOf)} - own
     plain = [key for key in keys if not isinstance(key, PropertyOf)]
