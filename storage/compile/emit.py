@@ -120,7 +120,7 @@ def _numba(kernel: Kernel) -> Any:
         function, names = kernel.function, dict[str, Any]()
         same = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
         same.__module__, same.__qualname__ = function.__module__, function.__qualname__
-        made: Any = njit(same)
+        made: Any = njit(same, forceinline=kernel.inlined)
         made._compiler = _Compiler(same, _Target, made.targetoptions, {}, _Passes)
         made.add_overload = lambda result: made.overloads.__setitem__(tuple(result.signature.args), result)
         made.get_call_template = partial(_widened, made.get_call_template)

@@ -18,11 +18,12 @@ entries: dict[str, Entry] = {}
 
 
 class Kernel:
-    """A function that runs within machine code."""
+    """A function that runs within machine code; ``inlined``, its code stands in every kernel that calls it."""
 
-    def __init__(self, function: FunctionType) -> None:
+    def __init__(self, function: FunctionType, inlined: bool = False) -> None:
         update_wrapper(self, function)
         self.function = function
+        self.inlined = inlined
         module = function.__module__.removeprefix("graphdb.").replace(".", "_")
         self.symbol = f"{module}__{function.__name__}"
 

@@ -38,6 +38,15 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", Kernel(cast("FunctionType", function)))
 
 
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Declare a :func:`kernel` whose code stands wherever it is called.
+
+    LLVM by itself inlines what is called once: in code of one entry, but not in that of many, where registers and
+    vectors are then saved around each call.
+    """
+    return cast("Callable[P, R]", Kernel(cast("FunctionType", function), inlined=True))
+
+
 def entry(signature: str) -> Callable[[F], F]:
     """Declare a kernel that Python calls, with the types of its parameters and results (:mod:`.signature`)."""
     declared = Signature.parse(signature)

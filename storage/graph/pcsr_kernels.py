@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.compile.kernels import entry, kernel, load
+from graphdb.storage.compile.kernels import entry, inlined, kernel, load
 
 Ints = NDArray[np.int64]
 
@@ -125,9 +125,9 @@ def find(address: int, begin: int, end: int, value: int, like: Any) -> int:
     return begin
 
 
-@kernel
-def neighbours_of(partitions: int, row: int, vertex: int) -> tuple[int, int]:
-    """Where the neighbours of a vertex begin and end in their partition."""
+@inlined
+def neighbours_at_once(partitions: int, row: int, vertex: int) -> tuple[int, int]:
+    """:func:`neighbours_of` without a call, for loops that do little else."""
     entry = partitions + row * PARTITION_BYTES
     table = load(entry, 1, LONG)
     layer = load(entry, 0, LONG)
@@ -149,6 +149,12 @@ def neighbours_of(partitions: int, row: int, vertex: int) -> tuple[int, int]:
                 break
         group = load(table, at + 14, LONG)
     return 0, 0
+
+
+@kernel
+def neighbours_of(partitions: int, row: int, vertex: int) -> tuple[int, int]:
+    """Where the neighbours of a vertex begin and end in their partition."""
+    return neighbours_at_once(partitions, row, vertex)
 
 
 @kernel

@@ -218,6 +218,16 @@ def test_kernels_that_are_no_entries_are_not_called() -> None:
         pcsr_kernels.find(0, 0, 0, 0, 0)
 
 
+def test_an_inlined_kernel_is_never_called() -> None:
+    """Two variants of an entry have its code each; a kernel that is called once is inlined anyway."""
+    emit = pytest.importorskip("graphdb.storage.compile.emit")
+    code = emit.object_code(
+        emit.lower([(entries["execute_counting_kernels_count_kernels__send_narrow"], "")]), "x86-64"
+    )
+    assert b"send_narrow" in code
+    assert b"neighbours_at_once" not in code
+
+
 def test_many_threads_call_the_same_code() -> None:
     """Results are written to cells of each call."""
     from concurrent.futures import ThreadPoolExecutor

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from graphdb.execute.search.set_kernels import LONG, neighbour_at, neighbours_of
 from graphdb.storage.compile.kernels import entry, kernel, load
+from graphdb.storage.graph.pcsr_kernels import neighbours_at_once
 
 Ints = NDArray[np.int64]
 Ids = NDArray[Any]
@@ -150,7 +151,7 @@ def send_narrow(
         if flags[0]:
             return
         x = support[i]
-        first, last = neighbours_of(partitions.ctypes.data, row, x)
+        first, last = neighbours_at_once(partitions.ctypes.data, row, x)
         total = 0
         for at in range(first, last):
             total += child[load(lists, at, like)]
