@@ -270,10 +270,10 @@ class Queries:
             if arguments and is_general:
                 depends = self._depends(prepared, query, arguments, text)
                 general = prepared.unplanned() if isinstance(prepared, Program) and prepared.listed else prepared
-                plans.put_general(*key, given_counts(query), general, _own_bytes(prepared, query), depends)
+                plans.put_general(*key, given_counts(query), general, _own_bytes(prepared), depends)
         if cacheable:
             depends = self._depends(prepared, query, arguments, text)
-            run.step_plans = plans.put(*key, prepared, _own_bytes(prepared, query), depends)
+            run.step_plans = plans.put(*key, prepared, _own_bytes(prepared), depends)
         return prepared
 
     def _prepare_again(
@@ -288,7 +288,7 @@ class Queries:
             if not isinstance(prepared, Selected) and run.is_general(prepared):
                 depends = self._depends(prepared, query, arguments, text)
                 general = prepared.unplanned() if isinstance(prepared, Program) and prepared.listed else prepared
-                plans.put_general(*key, counts, general, _own_bytes(prepared, query), depends)
+                plans.put_general(*key, counts, general, _own_bytes(prepared), depends)
         return prepared
 
     def _depends(
@@ -397,13 +397,8 @@ def _reads(
     return reads_of(query, prepared.bound, names, type_label, arguments, text, unplanned)
 
 
-_TREE_BYTES = 200
-"""What a query's tree, and what is compiled of it, take of memory for each character of its text, about."""
-
-
-def _own_bytes(prepared: Prepared | Program, query: ast.Query | ast.Composite) -> int:
-    """Return what a prepared query holds of memory, with its tree."""
-    tree = _TREE_BYTES * (query.span.end - query.span.start)
+def _own_bytes(prepared: Prepared | Program) -> int:
+    """Return what the plans of a query hold of memory."""
     if isinstance(prepared, Prepared):
-        return tree + (0 if prepared.plan is None else prepared.plan.own_bytes)
-    return tree + prepared.own_bytes
+        return 0 if prepared.plan is None else prepared.plan.own_bytes
+    return prepared.own_bytes

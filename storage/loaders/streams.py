@@ -6,6 +6,7 @@ the reader of its format produces.
 
 from __future__ import annotations
 
+import atexit
 import io
 import threading
 import time
@@ -38,6 +39,9 @@ _WAIT = 0.05
 
 _PATIENCE = 0.2
 """Seconds to wait for a reader that is not wanted any more."""
+
+_AT_EXIT = 10.0
+"""Seconds that the process waits at its exit for readers that still work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +148,9 @@ class Put:
         while thread.is_alive() and time.monotonic() < until:
             self._hurry(thread)
         if thread.is_alive() and self._interrupt is not None:
-            threading.Thread(target=self._stop_later, args=(thread,), name="graphdb-stop", daemon=True).start()
+            stopper = threading.Thread(target=self._stop_later, args=(thread,), name="graphdb-stop", daemon=True)
+            _STOPPERS[:] = [*(other for other in _STOPPERS if other.is_alive()), stopper]
+            stopper.start()
 
     def _stop_later(self, thread: threading.Thread) -> None:
         while thread.is_alive():
@@ -154,6 +160,19 @@ class Put:
         if (interrupt := self._interrupt) is not None:
             interrupt()
         thread.join(_WAIT)
+
+
+_STOPPERS: list[threading.Thread] = []
+"""Threads that wait for those that were left alone."""
+
+
+@atexit.register
+def _wait_for_libraries() -> None:
+    """Wait for what was left alone: Python ends daemons at its exit, and within DuckDB that aborts the process."""
+    until = time.monotonic() + _AT_EXIT
+    for stopper in _STOPPERS:
+        if stopper.is_alive():
+            stopper.join(max(until - time.monotonic(), 0.0))
 
 
 def blocks(

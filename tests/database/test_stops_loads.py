@@ -387,3 +387,35 @@ def test_text_that_looks_like_tags_is_none(tmp_path: Path) -> None:
     file.write_text(f'<rdf:RDF xmlns:rdf="{RDF}" xmlns:e="e:">' + "\n".join(lines) + "</rdf:RDF>")
     with graphdb.connect(device="cpu") as db:
         assert db.load(file).triples == 300
+
+
+LEFT_ALONE = """
+import os
+import time
+import duckdb
+from graphdb.storage.loaders.streams import blocks
+
+class Slow:
+    def __del__(self):
+        time.sleep(2)  # other threads would go on meanwhile
+        os.write(1, b"ended")
+
+def produce(put):
+    with duckdb.connect() as connection, put.interrupting(connection.interrupt):
+        connection.execute("SELECT " + ", ".join(f"range + {i}" for i in range(10000)) + " FROM range(3)").fetchall()
+
+def watch():
+    raise TimeoutError
+
+slow = Slow()
+try:
+    list(blocks(produce, watch))
+except TimeoutError:
+    print("stopped", flush=True)
+"""
+
+
+def test_a_process_ends_while_a_library_still_works_for_a_load_that_was_stopped() -> None:
+    """Python ended the thread at its exit, and DuckDB the process: *terminate called*."""
+    ended = subprocess.run([sys.executable, "-c", LEFT_ALONE], capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, "stopped\nended", "")

@@ -15,7 +15,14 @@ import pytest
 
 import graphdb
 from graphdb.relational.paths.run import PathRun
-from graphdb.relational.session.plan_cache import MAX_PLANS, MAX_SPECIALISED, STEP_BYTES, PlanCache, StepPlans
+from graphdb.relational.session.plan_cache import (
+    MAX_CHARACTERS,
+    MAX_PLANS,
+    MAX_SPECIALISED,
+    STEP_BYTES,
+    PlanCache,
+    StepPlans,
+)
 
 NONE: Mapping[str, object] = {}
 
@@ -123,6 +130,20 @@ def test_bytes_are_those_of_what_is_cached() -> None:
         sizes = [plan.size for each in statements for plan in each.by_values.values()]
         assert cache._bytes == sum(sizes) == sum(text.size for text in cache._texts.values())
         assert cache._bytes <= 20_000 or len(cache._texts) == 1
+        assert cache._characters == sum(map(len, cache._texts))
+
+
+def test_characters_are_bounded_but_for_the_last_text() -> None:
+    """Trees take memory, and every garbage collection walks over them."""
+    rng = np.random.default_rng(16)
+    cache: PlanCache[int] = PlanCache(1 << 40)
+    for step in range(300):
+        cache.put(chr(97 + step % 20) * int(rng.choice([10, 5000, 100_000, MAX_CHARACTERS + 1])), 0, NONE, step, 0)
+        assert cache._characters == sum(map(len, cache._texts))
+        assert cache._characters <= MAX_CHARACTERS or len(cache._texts) == 1
+        if step % 50 == 0:
+            cache.retain(lambda reads: False, lambda reads: False)
+            assert cache._characters == sum(map(len, cache._texts))
 
 
 ONE_OF = [1, 1.0, True, 0.0, -0.0, 0, Decimal(1), Decimal("1.0"), "1", (1,), (1.0,), None]

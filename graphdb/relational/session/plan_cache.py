@@ -34,6 +34,9 @@ Values: TypeAlias = tuple[object, ...]
 MAX_PLANS = 256
 """Plans of all texts, at most."""
 
+MAX_CHARACTERS = 1 << 18
+"""Characters of all texts, at most: garbage collections walk over what is prepared of them, an object or two each."""
+
 MAX_SPECIALISED = MAX_PLANS // 2
 """Plans of one statement for different values of its arguments, at most."""
 
@@ -155,7 +158,7 @@ class PlanCache(Generic[Plan]):
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
         self._least = limit_bytes // MAX_PLANS
-        self._bytes = 0
+        self._bytes = self._characters = 0
         self._texts: OrderedDict[str, _Text[Plan]] = OrderedDict()
         self.checked: ByIdentity[bool] = ByIdentity(MAX_PLANS)
         """Statements that write of which nothing is wrong, as long as names stand for what they do."""
@@ -294,22 +297,28 @@ class PlanCache(Generic[Plan]):
                 text.count = None
             if not text.statements:
                 del self._texts[name]
+                self._characters -= len(name)
 
     def clear(self) -> None:
         """Drop all plans: it is not known what has changed, or names have, or what else they depend on."""
         self._texts.clear()
         self.checked.clear()
-        self._bytes = 0
+        self._bytes = self._characters = 0
 
     def _used(self, text: str) -> _Text[Plan]:
         """Return the plans of a text, which is the one used last."""
-        found = self._texts.setdefault(text, _Text())
+        found = self._texts.get(text)
+        if found is None:
+            found = self._texts[text] = _Text()
+            self._characters += len(text)
         self._texts.move_to_end(text)
         return found
 
     def _evict(self) -> None:
-        while self._bytes > self._limit and len(self._texts) > 1:
-            self._bytes -= self._texts.popitem(last=False)[1].size
+        while (self._bytes > self._limit or self._characters > MAX_CHARACTERS) and len(self._texts) > 1:
+            evicted, plans = self._texts.popitem(last=False)
+            self._bytes -= plans.size
+            self._characters -= len(evicted)
 
     def _resize(self, text: _Text[Any], change: int) -> None:
         text.size += change
