@@ -12,6 +12,9 @@ from graphdb.storage.compile.kernels import entry, kernel
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 
+_LOOKED_AT = 1024
+"""Integers that are compared between two looks at whether one was wrong: a loop without a way out is vectorized."""
+
 
 @kernel
 def _gather(data: Any, valid: Any, first: int, ids: Any, out: Any, there: Any) -> tuple[int, int]:
@@ -75,10 +78,14 @@ def gather1(
 @entry("T[:] -> b1")
 def rises_by_one(integers: NDArray[Any]) -> bool:
     """Whether each integer is one more than that before it."""
-    risen = 1
-    while risen < len(integers) and integers[risen] == integers[risen - 1] + 1:
-        risen += 1
-    return risen >= len(integers)
+    begin, wrong = 1, 0
+    while begin < len(integers) and wrong == 0:
+        end = min(begin + _LOOKED_AT, len(integers))
+        for i in range(begin, end):
+            if integers[i] != integers[i - 1] + 1:
+                wrong += 1
+        begin = end
+    return wrong == 0
 
 
 @entry("i8[:], i8, i8, i8[:]")
@@ -86,6 +93,16 @@ def pack(values: Ints, least: int, span: int, numbers: Ints) -> None:
     """Make numbers (int64[n]) of rows those of the same rows with one value more: one of ``span`` from ``least`` on."""
     for i in range(len(values)):
         numbers[i] = numbers[i] * span + (values[i] - least)
+
+
+@entry("i8[:] -> i8, i8")
+def total(values: Ints) -> tuple[int, int]:
+    """Return sums of fewer than 2**31 integers: that of their parts above 32 bits, and that of what is below."""
+    above, below = 0, 0
+    for i in range(len(values)):
+        above += values[i] >> 32
+        below += values[i] & 0xFFFFFFFF
+    return above, below
 
 
 @entry("i8[:], i8[:], i8[:]")

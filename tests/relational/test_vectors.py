@@ -12,6 +12,7 @@ import graphdb
 from graphdb.common.errors import ExecutionError
 from graphdb.relational import query
 from graphdb.relational.vectors import compressed
+from graphdb.relational.vectors import groups as grouping
 from graphdb.relational.vectors import order as ordering
 from graphdb.relational.vectors import run as clauses
 from graphdb.relational.vectors.numbers import NotVectorized
@@ -204,3 +205,16 @@ def test_what_is_no_number_is_left_to_sql(sign: float) -> None:
     for others in (1.0, -1.0, np.inf):
         with pytest.raises(NotVectorized):
             ordering._of_floats(np.array([others, np.copysign(np.nan, sign)]))
+
+
+@pytest.mark.parametrize("most", [1, 1 << 40, (1 << 63) - 1])
+def test_sums_of_one_group_are_exact(most: int) -> None:
+    draw = np.random.default_rng(5)
+    for count in (0, 1, 3, 1000):
+        data = draw.integers(-most, most, count, dtype=np.int64)
+        expected = sum(data.tolist())
+        if -(1 << 63) <= expected < 1 << 63:
+            assert grouping.sums(np.zeros(count, np.int64), data, 1).tolist() == [expected]
+        else:
+            with pytest.raises(NotVectorized):
+                grouping.sums(np.zeros(count, np.int64), data, 1)

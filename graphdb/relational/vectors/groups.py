@@ -256,15 +256,26 @@ def sums(numbers: Ints, data: Ints | None, count: int) -> Ints:
         return np.bincount(numbers, minlength=count)
     if not len(data):
         return np.zeros(count, np.int64)
+    if count == 1 and len(data) < 1 << 31:
+        return np.array([_total(data)], np.int64)
     low, high = int(data.min()), int(data.max())
     if low == high and abs(low) * len(data) < np.iinfo(np.int64).max:
-        return (np.array([len(data)]) if count == 1 else np.bincount(numbers, minlength=count)) * low
-    if max(-float(low), float(high)) * len(data) >= _EXACT:
-        if float(np.abs(data.astype(np.float64)).sum()) >= _EXACT:
-            raise NotVectorized
-    elif count == 1:
-        return np.array([data.sum()], np.int64)
+        return np.bincount(numbers, minlength=count) * low
+    large = max(-float(low), float(high)) * len(data) >= _EXACT
+    if large and float(np.abs(data.astype(np.float64)).sum()) >= _EXACT:
+        raise NotVectorized
     return np.bincount(numbers, data, count).astype(np.int64)
+
+
+def _total(data: Ints) -> int:
+    """Return the sum of integers."""
+    from graphdb.storage.arrays import column_kernels as kernels
+
+    above, below = kernels.total(np.ascontiguousarray(data))
+    found = (above << 32) + below
+    if not -(1 << 63) <= found < 1 << 63:
+        raise NotVectorized
+    return found
 
 
 def _distinct(numbers: Ints, data: Ints, span: int, count: int) -> Ints:

@@ -83,6 +83,7 @@ def _sorts(rng: np.random.Generator) -> Iterator[tuple[Any, Arguments]]:
         yield gather, (data, valid, int(rng.integers(-2, 3)), ids, np.zeros(40, dtype), np.zeros(40, bool))
     rows_of = rng.integers(0, 9, count)
     yield column_kernels.pack, (rng.integers(-4, 4, count), -4, 8, rows_of)
+    yield column_kernels.total, (rng.integers(-(1 << 62), 1 << 62, count),)
     yield column_kernels.rises_by_one, (np.arange(5, 5 + count) + (np.arange(count) == int(rng.integers(1, 300))),)
     yield column_kernels.tally, (rows_of, np.zeros(9, np.int64), np.full(9, -1))
     yield batch_kernels.sort_each, (keys, ends, count)
