@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from typing import TypeAlias
 
@@ -71,6 +72,15 @@ class DeltaPlan:
     """Bindings expected for each one of the first step."""
     enumerated: int
     """So many first steps, each the only child of the one before, bind what is wanted; the others are only counted."""
+    classes: tuple[tuple[int, ...], ...] = ()
+    """Vertices that may be exchanged (:attr:`.orbits.Orbit.classes`) and are bound in ascending order."""
+    paired: frozenset[int] = frozenset()
+    """Steps whose bindings are counted in pairs, by what the step below binds to both."""
+
+    @property
+    def ordered(self) -> frozenset[int]:
+        """All of them."""
+        return frozenset[int]().union(*self.classes)
 
 
 class Planner:
@@ -90,6 +100,8 @@ class Planner:
         Whether two pattern vertices have no candidate in common.
     wanted
         By the edge of an orbit, the slots that are wanted of its matches, which else are only counted; None: all.
+    classes
+        By the edge of an orbit, its classes of vertices that may be exchanged.
     """
 
     def __init__(
@@ -103,7 +115,9 @@ class Planner:
         stepped: set[int],
         apart: Callable[[int, int], bool],
         wanted: Mapping[int, set[int]] | None = None,
+        classes: Mapping[int, Sequence[tuple[int, ...]]] | None = None,
     ) -> None:
+        self._classes = classes or {}
         self._pattern, self._relations, self.numbers = pattern, relations, numbers
         self._wanted, self._apart = wanted, apart
         self._sizes, self._vertices, self._stepped = sizes, vertices, stepped
@@ -157,9 +171,32 @@ class Planner:
             done |= {leg.edge for leg in legs} - self._stepped
             steps += self._edge_steps(bound, done)
         ordered = [] if self._wanted is None else self._enumerated(steps, self._wanted[first])
-        enumerated, parents = len(ordered), list(range(-1, len(ordered) - 1))
-        self._grow([step for step in steps if step not in ordered], enumerated - 1, ordered, parents, first)
-        return DeltaPlan(first, relation, tuple(ordered), tuple(parents), work, enumerated)
+        tree = partial(self._tree, steps, ordered, first)
+        grown, parents, _ = tree(())
+        inner = {self.slot(grown[number]) for number in parents if number >= 0}  # leaves are counted sooner without
+        kept = (tuple(v for v in own if v in inner) for own in self._classes.get(first, ()))
+        classes = tuple(own for own in kept if len(own) > 1)
+        grown, parents, squares = tree(classes)
+        apart = frozenset[int]().union(*classes)
+        paired = frozenset(number for number, slots in squares.items() if not apart & set(slots))
+        return DeltaPlan(first, relation, tuple(grown), tuple(parents), work, len(ordered), classes, paired)
+
+    def _tree(
+        self, steps: Sequence[Step], enumerated: Sequence[Step], first: int, classes: Sequence[tuple[int, ...]]
+    ) -> tuple[list[Step], list[int], dict[int, tuple[int, int, int]]]:
+        """Return steps in preorder, the enumerated ones first, with their parents, and the slots of those that close a
+        square (:meth:`_paired`), by the number of its first.
+        """
+        ordered, parents = [*enumerated], list(range(-1, len(enumerated) - 1))
+        together = frozenset(frozenset(pair) for own in classes for pair in permutations(own, 2))
+        left = [step for step in steps if step not in ordered]
+        self._grow(left, len(ordered) - 1, ordered, parents, first, together)
+        squares = dict[int, tuple[int, int, int]]()
+        for number in range(len(enumerated), len(ordered)):
+            match _chain(parents, number):
+                case [x, y, z] if self._paired(ordered[x], ordered[y], ordered[z], first):
+                    squares[number] = (self.slot(ordered[x]), self.slot(ordered[y]), self.slot(ordered[z]))
+        return ordered, parents, squares
 
     def _enumerated(self, steps: Sequence[Step], wanted: set[int]) -> list[Step]:
         """Return the steps that bind some slots, and what they read."""
@@ -196,7 +233,7 @@ class Planner:
             and b in self._differ[a]
         )
 
-    def paired(self, x: Step, y: Step, z: Step, first: int) -> bool:
+    def _paired(self, x: Step, y: Step, z: Step, first: int) -> bool:
         """Whether three steps, each of which alone depends on the one before, close a square whose first and last
         vertex are bound by the same lists, and are compared with the same: then they are any pair of what ``x`` binds,
         that have what ``y`` binds in common.
@@ -233,18 +270,34 @@ class Planner:
     def _meet(self, left: int, right: int) -> bool:
         return left == right or not self._apart(left, right)
 
-    def _grow(self, steps: list[Step], parent: int, ordered: list[Step], parents: list[int], first: int) -> None:
-        """Add the trees of steps to a preorder: one for each component of those that depend on each other."""
+    def _grow(
+        self,
+        steps: list[Step],
+        parent: int,
+        ordered: list[Step],
+        parents: list[int],
+        first: int,
+        together: frozenset[frozenset[int]],
+    ) -> None:
+        """Add the trees of steps to a preorder: one for each component of those that depend on each other.
+
+        So do pairs of slots that are bound in ascending order.
+        """
         while steps:
             component, left = [0], list(range(1, len(steps)))
             for number in component:  # which grows
-                apart = [other for other in left if not self._depend(steps[number], steps[other], first)]
+                apart = [
+                    other
+                    for other in left
+                    if frozenset((self.slot(steps[number]), self.slot(steps[other]))) not in together
+                    and not self._depend(steps[number], steps[other], first)
+                ]
                 component += sorted(set(left) - set(apart))
                 left = apart
             own = len(ordered)
             ordered.append(steps[0])
             parents.append(parent)
-            self._grow([steps[number] for number in sorted(component[1:])], own, ordered, parents, first)
+            self._grow([steps[number] for number in sorted(component[1:])], own, ordered, parents, first, together)
             steps = [steps[number] for number in left]
 
     def _depend(self, left: Step, right: Step, first: int) -> bool:
@@ -301,6 +354,16 @@ class Planner:
         for fan in fans[1:]:
             estimate *= min(1.0, fan / among)
         return degree == 1 and bool(fans), estimate, -degree
+
+
+def _chain(parents: Sequence[int], number: int) -> list[int]:
+    """Return a step and those below it, where each has one child; nothing where one has several, or there are many."""
+    found = [number]
+    while below := [i for i, of in enumerate(parents) if of == found[-1]]:
+        found += below
+        if len(below) > 1 or len(found) > 3:
+            return []
+    return found
 
 
 def slots_of(check: Check, pattern: PatternGraph) -> frozenset[int]:

@@ -116,7 +116,7 @@ SPAN_CELLS = 6
 
 VERTEX, EDGE = 0, 1
 """Kinds of steps."""
-UNEQUAL, NOT_BOTH_EQUAL, EDGES_DIFFER = 0, 1, 2
+UNEQUAL, NOT_BOTH_EQUAL, EDGES_DIFFER, ABOVE = 0, 1, 2, 3
 """Operations of checks."""
 DONE, FULL, YIELD = 0, 1, 2
 """What a search returns."""

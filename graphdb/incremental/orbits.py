@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, permutations, product
+from math import factorial, prod
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import PatternEdge, PatternGraph
@@ -37,6 +39,13 @@ class Orbit:
     """Whether its changed edges are bound in one direction alone: an automorphism exchanges its ends."""
     copies: tuple[Copy, ...]
     """Of each match that is found, itself among them."""
+    classes: tuple[tuple[int, ...], ...] = ()
+    """Vertices beside the edge's own, any two of which an automorphism exchanges that leaves all others alone."""
+
+    @property
+    def exchanges(self) -> int:
+        """In how many ways all of them may be exchanged."""
+        return prod(factorial(len(own)) for own in self.classes)
 
 
 def orbits(pattern: PatternGraph, sets: Sequence[int]) -> list[Orbit]:
@@ -72,13 +81,39 @@ def orbits(pattern: PatternGraph, sets: Sequence[int]) -> list[Orbit]:
             images += [tuple(image[flip[v]] for v in vertices) for image in images]
         if len(images) > MOST_COPIES:
             return each
-        found.append(Orbit(e, flip is not None, tuple(_copy(pattern, image) for image in images)))
+        classes = _classes(search, edge, len(vertices)) if different else ()
+        found.append(Orbit(e, flip is not None, tuple(_copy(pattern, image) for image in images), classes))
     return found
 
 
 def alone(pattern: PatternGraph, edge: int) -> Orbit:
     """Return the orbit of a pattern edge that no other one is searched by."""
     return Orbit(edge, False, (_copy(pattern, tuple(range(len(pattern.vertices)))),))
+
+
+def exchanged(pattern: PatternGraph, copies: Sequence[Copy], classes: Sequence[Sequence[int]]) -> tuple[Copy, ...]:
+    """Return copies of a match, each with the vertices of classes exchanged in all ways."""
+    found, vertices = [], range(len(pattern.vertices))
+    for ways in product(*map(permutations, classes)):
+        moved = dict(zip(chain(*classes), chain(*ways), strict=True))
+        found += [
+            _taking(pattern, tuple(moved.get(copy.vertices[v], copy.vertices[v]) for v in vertices)) for copy in copies
+        ]
+    return tuple(found)
+
+
+def _classes(search: Automorphisms, edge: PatternEdge, count: int) -> tuple[tuple[int, ...], ...]:
+    """Return what :attr:`Orbit.classes` has of an edge, where there are two or more."""
+    left = [v for v in range(count) if v not in (edge.source, edge.target)]
+    found = []
+    while left:
+        first, *others = left
+        fixed = {v: v for v in range(count)}
+        own = [first, *(v for v in others if next(search.extend(fixed | {first: v, v: first}), None) is not None)]
+        left = [v for v in others if v not in own]
+        if len(own) > 1:
+            found.append(tuple(own))
+    return tuple(found)
 
 
 def _image(search: Automorphisms, edge: PatternEdge, other: PatternEdge) -> tuple[int, ...] | None:
@@ -97,15 +132,19 @@ def _image(search: Automorphisms, edge: PatternEdge, other: PatternEdge) -> tupl
 
 def _copy(pattern: PatternGraph, image: tuple[int, ...]) -> Copy:
     """Return the match that has, at the image of each vertex, what was found for the vertex."""
-    came = [image.index(v) for v in range(len(image))]
+    return _taking(pattern, tuple(image.index(v) for v in range(len(image))))
+
+
+def _taking(pattern: PatternGraph, came: tuple[int, ...]) -> Copy:
+    """Return the match that has, at each vertex, what was found for another one."""
     by_ends = {(edge.source, edge.target): e for e, edge in enumerate(pattern.edges)}
     edges = []
     for e, edge in enumerate(pattern.edges):
         source, target = came[edge.source], came[edge.target]
-        if list(came) == list(range(len(came))):
+        if came == tuple(range(len(came))):
             edges.append((e, False))
         elif (source, target) in by_ends:
             edges.append((by_ends[source, target], False))
         else:
             edges.append((by_ends[target, source], True))
-    return Copy(tuple(came), tuple(edges))
+    return Copy(came, tuple(edges))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from graphdb.incremental import frame
 from graphdb.incremental.delta_plan import DeltaPlan, EdgeStep, Planner, VertexStep, slots_of
 from graphdb.incremental.lists import Lists
-from graphdb.incremental.orbits import Copy, Orbit, alone, orbits
+from graphdb.incremental.orbits import MOST_COPIES, Copy, Orbit, alone, exchanged, orbits
 from graphdb.incremental.relations import Relation
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.checks import Check, EdgesDiffer, Never, NotBothEqual, Unequal
@@ -79,10 +80,15 @@ def make_program(
     never = any(isinstance(check, Never) for check in checks)
     found = () if never else tuple(orbits(pattern, sets) if seed is None else [alone(pattern, seed)])
     outputs = [e for e, edge in enumerate(edges) if edge.name in pattern.outputs]
-    wanted = {copy.edges[e][0] for orbit in found for copy in orbit.copies for e in outputs}
+    free = [] if counted else [each for each in found if len(each.copies) * each.exchanges <= MOST_COPIES]
+    classes = {orbit.edge: orbit.classes for orbit in free}  # a counted match's rows would be as many as its copies
+    copies = (exchanged(pattern, orbit.copies, classes.get(orbit.edge, ())) for orbit in found)
+    wanted = {copy.edges[e][0] for copy in chain(*copies) for e in outputs}
     stepped = {e for e in range(len(edges)) if several[e] and (not plain or e in compared or e in wanted)}
     slots = {orbit.edge: _slots(pattern, orbit) for orbit in found} if counted else None
-    planner = Planner(pattern, relations, numbers, lists.sizes, lists.relations.vertices, checks, stepped, apart, slots)
+    planner = Planner(
+        pattern, relations, numbers, lists.sizes, lists.relations.vertices, checks, stepped, apart, slots, classes
+    )
     plans = tuple(tuple(planner.plans(orbit.edge)) for orbit in found)
     uncertain = {numbers[relation] for relation, more in zip(relations, several, strict=True) if more and plain}
     tables = _Tables(pattern, relations, checks, planner, plain, lists.number_of).write(found, plans)
@@ -126,6 +132,8 @@ class _Tables:
         self._steps: list[list[int]] = []
         self._legs: list[list[int]] = []
         self._checks: list[list[int]] = []
+        self._above: list[tuple[int, int]] = []
+        """Of the plan that is written, the vertices that are bound in ascending order, one by one."""
         self._values = np.zeros(len(pattern.vertices) + len(pattern.edges), np.int64)
         for e, edge in enumerate(pattern.edges):
             if not relations[e].several and edge.labels:
@@ -136,12 +144,12 @@ class _Tables:
         starts: dict[int, list[int]] = {number: [] for number in self._planner.numbers.values()}
         for orbit, orders in zip(found, plans, strict=True):
             starts[orders[0].relation].append(len(self._plans))
-            copies = len(self._copies)
-            self._copies += [self._copy(copy) for copy in orbit.copies]
             for number, plan in enumerate(orders):
+                copies, each = len(self._copies), exchanged(self._pattern, orbit.copies, plan.classes)
+                self._copies += [self._copy(copy) for copy in each]
                 self._write_plan(plan, len(orders) - number)
                 last = self._plans[-1][4] + plan.enumerated - 1 if plan.enumerated else -1
-                self._plans[-1] += [copies, len(orbit.copies), int(orbit.one_way), 0, last]
+                self._plans[-1] += [copies, len(each), int(orbit.one_way), 0, last]
         numbers = [starts[number] for number in range(len(starts))]
         return {
             frame.PLANS: _table(self._plans, frame.PLAN_CELLS),
@@ -197,15 +205,18 @@ class _Tables:
         """
         begin = len(self._checks)
         new = slots - bound
+        above = [[frame.ABOVE, b, a] for a, b in self._above if {a, b} <= bound | new and {a, b} & new]
         tests = {number: None for slot in sorted(new) for number in self._tests_of.get(slot, ())}
         due = [self._tests[number] for number in tests if self._tests[number][0] <= bound | new]
         due.sort(key=lambda test: bool(test[0] & last))
-        self._checks += [row + [0] * (frame.CHECK_CELLS - len(row)) for _, row in due]
+        rows = above + [row for _, row in due]
+        self._checks += [row + [0] * (frame.CHECK_CELLS - len(row)) for row in rows]
         bound |= slots
-        return begin, len(self._checks), begin + sum(not read & last for read, _ in due)
+        return begin, len(self._checks), begin + len(above) + sum(not read & last for read, _ in due)
 
     def _write_plan(self, plan: DeltaPlan, orders: int) -> None:
         edge = self._pattern.edges[plan.edge]
+        self._above = [pair for own in plan.classes for pair in pairwise(own)]
         bound: set[int] = set()
         begin, end, _ = self._due(bound, {edge.source, edge.target, self._edge_slot(plan.edge)})
         first = len(self._steps)
@@ -223,7 +234,7 @@ class _Tables:
     def _twins(self, plan: DeltaPlan, number: int) -> list[VertexStep]:
         """Return the twins that a step is counted beside."""
         steps, parents = plan.steps, plan.parents
-        if number < plan.enumerated or number in parents:
+        if number < plan.enumerated or number in parents or self._planner.slot(steps[number]) in plan.ordered:
             return []
         beside = [i for i, parent in enumerate(parents) if parent == parents[number] and i not in parents]
         twins = [steps[i] for i in beside if self._planner.twins(steps[number], steps[i], plan.edge)]
@@ -239,21 +250,13 @@ class _Tables:
         if isinstance(step, EdgeStep):
             return [*family, 0]
         if children:
-            match [plan.steps[i] for i in self._chain(plan, number)]:
-                case [x, y, z] if self._planner.paired(x, y, z, plan.edge):
-                    return [*family, frame.DISTINCT_PAIRS if self._planner.differ(x, z) else frame.PAIRS]
+            if number in plan.paired:
+                third = plan.parents.index(plan.parents.index(number))
+                distinct = self._planner.differ(step, plan.steps[third])
+                return [*family, frame.DISTINCT_PAIRS if distinct else frame.PAIRS]
             return [*family, int(not any(of in children for of in plan.parents))]
         alike = all(check[0] == frame.UNEQUAL for check in self._checks[row[4] : row[5]])
         return [*family, int(len(step.legs) == 2 and not step.candidate and alike)]
-
-    def _chain(self, plan: DeltaPlan, number: int) -> list[int]:
-        """Return a step that is only counted, and those below it, where each has one child: else nothing."""
-        found = [number]
-        while children := [i for i, of in enumerate(plan.parents) if of == found[-1]]:
-            found += children[:1]
-            if len(children) > 1 or len(found) > 3:
-                return []
-        return found if number >= plan.enumerated else []
 
     def _write_vertex_step(self, plan: DeltaPlan, step: VertexStep, twins: list[VertexStep], bound: set[int]) -> None:
         """Write a step.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from graphdb.common.errors import ExecutionError, NotSupportedError
@@ -193,6 +193,7 @@ def found(changes: Changes) -> tuple[Counter[Any], Counter[Any]]:
 
 @settings(max_examples=scaled(300), deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.integers(0, 1 << 32))
+@example(79885)
 def test_changes_are_the_difference_of_all_matches(seed: int) -> None:
     draw = np.random.default_rng(seed)
     with pytest.MonkeyPatch.context() as patch:
@@ -221,6 +222,18 @@ def test_which_squares_are_counted_in_pairs() -> None:
         program = IncrementalMatcher(ArraySource([0], [1], [1], 9), [own])._programs[0]
         steps = program.tables[frame.STEPS]
         assert bool((steps[:, 12] == frame.DISTINCT_PAIRS).any()) is pairs
+
+
+def test_vertices_that_may_be_exchanged_are_bound_in_one_order() -> None:
+    """Of a clique those that are not the changed edge's, nor the last one, which is only counted."""
+    four, five = ([(a, b) for b in range(count) for a in range(b)] for count in (4, 5))
+    for ends, above, copies in ((four, False, 12), (five, True, 40)):
+        own = _pattern(ends)
+        own = replace(own, edges=tuple(replace(edge, directed=False) for edge in own.edges))
+        matcher = IncrementalMatcher(ArraySource([0], [1], [1], 9), [own])
+        tables = matcher._programs[0].tables
+        assert (tables[frame.CHECKS][:, 0] == frame.ABOVE).any() == above
+        assert tables[frame.PLANS][:, 12].tolist() == [copies] * len(tables[frame.PLANS])
 
 
 def test_a_search_that_was_stopped_leaves_no_pairs() -> None:

@@ -106,6 +106,8 @@ struct Steps {
         const int p = value_of(check[2], slot, value), q = value_of(check[3], slot, value);
         const int r = value_of(check[5], slot, value), s = value_of(check[6], slot, value);
         if ((a & 1 ? q : p) == (b & 1 ? s : r) && (a & 1 ? p : q) == (b & 1 ? r : s)) return false;
+      } else if (check[0] == ABOVE) {
+        if (a <= value_of(check[2], slot, value)) return false;
       } else if (a == value_of(check[2], slot, value)) {
         if (check[0] == UNEQUAL || value_of(check[3], slot, value) == value_of(check[4], slot, value)) return false;
       }

@@ -56,7 +56,7 @@ class Desk(IntEnum):
 _CONSTANTS = (
     *("OLD", "NEW", "BOTH", "KEY_SHIFT", "UNIT", "RELATION_BITS", "RANGE_CELLS", "COUNTER_CELLS", "VERTEX_CELLS"),
     *("NEED_CELLS", "PLAN_CELLS", "COPY_CELLS", "STEP_CELLS", "LEG_CELLS", "CHECK_CELLS"),
-    *("VERTEX", "EDGE", "UNEQUAL", "NOT_BOTH_EQUAL", "EDGES_DIFFER"),
+    *("VERTEX", "EDGE", "UNEQUAL", "NOT_BOTH_EQUAL", "EDGES_DIFFER", "ABOVE"),
 )
 PLAN_DIVISIBLE = 14
 """A cell of a plan: how many of its first steps, each the only one that depends on the one before, may be divided."""

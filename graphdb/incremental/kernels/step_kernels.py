@@ -11,6 +11,7 @@ from typing import Any
 from graphdb.execute.search.check_kernels import same_edge
 from graphdb.execute.search.set_kernels import gallop
 from graphdb.incremental.frame import (
+    ABOVE,
     ALL,
     BOTH,
     CHECK_CELLS,
@@ -93,6 +94,9 @@ def passes(search: int, begin: int, end: int) -> bool:
         op = load(check, 0, LONG)
         if op == EDGES_DIFFER:
             if same_edge(check, values):
+                return False
+        elif op == ABOVE:
+            if load(values, load(check, 1, LONG), LONG) <= load(values, load(check, 2, LONG), LONG):
                 return False
         elif load(values, load(check, 1, LONG), LONG) == load(values, load(check, 2, LONG), LONG) and (
             op == UNEQUAL or load(values, load(check, 3, LONG), LONG) == load(values, load(check, 4, LONG), LONG)
