@@ -3,6 +3,9 @@
 What a changed edge adds at one pattern edge, it adds at each edge of the same orbit, with the vertices exchanged (GAMMA
 §V-B, of the whole pattern: k = 0, which rule 1 prefers).  That holds in a batch, too, as changed edges are ordered, and
 not the pattern's: a match is found at the least of its changed edges, wherever the pattern has it.
+
+Of vertices beside a changed edge that may be exchanged while all others stay, one order is searched, too: matches that
+differ in that alone have the same edges, and so the same least one.
 """
 
 from __future__ import annotations
