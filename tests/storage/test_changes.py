@@ -120,6 +120,19 @@ def test_what_follows_equals_what_is_derived(
         graph = follower
 
 
+def test_a_graph_that_follows_without_a_change_has_all() -> None:
+    data = {(TYPE, 1, 5), (1, 1, 2), (2, 2, 3)}
+    graph, later = graph_of(data, None), graph_of(data, None)
+    for labels in ((1,), None):
+        for direction in ("out", "in", "both"):
+            graph.partition(labels, direction)
+    later.follow(graph, [])
+    for labels in ((1,), None):
+        for direction in ("out", "in", "both"):
+            found = later.partition(labels, direction)
+            assert edges(found, 6) == edges(graph_of(data, None).partition(labels, direction), 6)
+
+
 def test_a_signature_stays_where_its_label_does_not_change() -> None:
     """The same array, so that copies of it elsewhere stay, too."""
     data = {(1, 1, 2), (1, 2, 3), (2, 3, 3), (TYPE, 1, 2)}

@@ -112,9 +112,9 @@ def merged(
 
     It takes what the lists of the changed vertices have.
     """
-    own = moved(partition, before, now)
-    if own is None:
-        return None
+    own, changes = moved(partition, before, now), list(changes)
+    if own is None or not changes:
+        return own
     net = _net(changes, labels, direction, type_label, now)
     return changed(own, net, threads) if len(net[0]) else own
 
