@@ -7,7 +7,7 @@ be intersected.  Whole numbers and points in time are compared so; what else the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -171,17 +171,22 @@ def places_of(columns: Sequence[tuple[arrow.Array | arrow.ChunkedArray, Sequence
     return np.flatnonzero(mask)
 
 
-def asked_constant(name: str, condition: ast.Expression) -> tuple[ast.KeyName, ast.Expression, bool] | None:
-    """Return the property of a vertex that must be a constant, the constant, and whether that is a list of them."""
+def asked_values(name: str, condition: ast.Expression) -> Iterator[tuple[ast.KeyName, ast.Expression, bool]]:
+    """Yield a property of a vertex that must have a value, or one of a list: the value, and whether it is a list."""
     pairs: list[tuple[ast.Expression, ast.Expression, bool]] = []
     match condition:
         case ast.Comparison(("=",), (one, other)):
             pairs = [(one, other, False), (other, one, False)]
         case ast.In(one, other):
             pairs = [(one, other, True)]
-    for own, given, listed in pairs:
-        alone = isinstance(own, ast.Property) and own.base == ast.Variable(name)
-        if alone and not free_variables(given) and not any(isinstance(part, SUBQUERIES) for part in walk(given)):
-            assert isinstance(own, ast.Property)
-            return own.key, given, listed
+    for own, value, listed in pairs:
+        if isinstance(own, ast.Property) and own.base == ast.Variable(name):
+            yield own.key, value, listed
+
+
+def asked_constant(name: str, condition: ast.Expression) -> tuple[ast.KeyName, ast.Expression, bool] | None:
+    """Return the property of a vertex that must be a constant, the constant, and whether that is a list of them."""
+    for key, given, listed in asked_values(name, condition):
+        if not free_variables(given) and not any(isinstance(part, SUBQUERIES) for part in walk(given)):
+            return key, given, listed
     return None

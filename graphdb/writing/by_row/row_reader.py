@@ -8,7 +8,7 @@ single vertices are read so, and WITH that passes variables on or collects them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeAlias
@@ -24,6 +24,7 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import conjuncts
 from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.names import ABSENT
+from graphdb.relational.filtering.column_filters import asked_values
 from graphdb.storage.arrays.sorted_sets import both
 from graphdb.writing.by_row.row_writer import RowWriter
 from graphdb.writing.stages import Stage
@@ -86,7 +87,7 @@ class RowReader:
     ) -> tuple[list[Row], dict[str, Type]] | None:
         """Return the rows that a stage reads, which starts from some, with the types of their names.
 
-        None where they are for SQL; nothing is written by then.
+        None where they are for SQL.  What waits is written first where the keys or labels asked for are among it.
         """
         ((clauses),) = _KNOWN.get_or_make(stage, lambda: (_clauses_of(stage),))
         if clauses is None or self._context.view.deleted:
@@ -219,7 +220,7 @@ def _found_of(node: ast.NodePattern, conditions: list[ast.Expression], *, option
     items = node.properties.items if node.properties is not None else ()
     keys = [_Key(key, value, listed=False) for key, value in items]
     for condition in [*conditions]:
-        found = next(_keys_of(name, condition), None)
+        found = _key_of(name, condition)
         if found is not None:
             keys.append(found)
             conditions.remove(condition)
@@ -228,17 +229,12 @@ def _found_of(node: ast.NodePattern, conditions: list[ast.Expression], *, option
     return _Found(name, node.labels, tuple(keys), optional)
 
 
-def _keys_of(name: str, condition: ast.Expression) -> Iterator[_Key]:
-    """Yield the property of a vertex that must be a value, which the vertex has no part in."""
-    pairs: list[tuple[ast.Expression, ast.Expression, bool]] = []
-    match condition:
-        case ast.Comparison(("=",), (one, other)):
-            pairs = [(one, other, False), (other, one, False)]
-        case ast.In(one, other):
-            pairs = [(one, other, True)]
-    for own, value, listed in pairs:
-        if isinstance(own, ast.Property) and own.base == ast.Variable(name) and name not in free_variables(value):
-            yield _Key(own.key, value, listed)
+def _key_of(name: str, condition: ast.Expression) -> _Key | None:
+    """Return the property of a vertex that must be a value, which the vertex has no part in."""
+    for key, value, listed in asked_values(name, condition):
+        if name not in free_variables(value):
+            return _Key(key, value, listed)
+    return None
 
 
 def _passed_of(returns: ast.ReturnClause) -> list[_Clause] | None:
