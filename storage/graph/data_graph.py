@@ -15,7 +15,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -124,10 +123,9 @@ class DataGraph:
             waiting = [key for key in self._stale.waiting() if key[0] in _CAUGHT_UP]
             partitions = [key for key in waiting if key[0] == "partition"]
             found = dict[tuple[Any, ...], Any]()
-            if threads > 1 and partitions and self._stale.changed >= _MANY:
-                update = partial(self._updated, threads=-(-threads // len(partitions)))
+            if min(threads, len(partitions)) > 1 and self._stale.changed >= _MANY:
                 with ThreadPoolExecutor(min(threads, len(partitions)), "graphdb-follow") as pool:
-                    found.update(zip(partitions, pool.map(update, partitions), strict=True))
+                    found.update(zip(partitions, pool.map(self._updated, partitions), strict=True))
             for key in waiting:
                 if (value := found[key] if key in found else self._updated(key)) is not None:
                     self._put(key, value)
@@ -458,9 +456,9 @@ class DataGraph:
             self._put(key, value)
             return value
 
-    def _updated(self, key: tuple[Any, ...], threads: int = 1) -> Any:
+    def _updated(self, key: tuple[Any, ...]) -> Any:
         """The structure ``key`` of an earlier graph as it is now; None where it is to be built."""
-        return self._stale.updated(key, self.sizes, self.type_label, self.source.occurring, threads)
+        return self._stale.updated(key, self.sizes, self.type_label, self.source.occurring)
 
     def _put(self, key: tuple[Any, ...], value: Any) -> None:
         self._cache[key] = (value, value.nbytes)

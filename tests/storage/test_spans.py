@@ -9,7 +9,6 @@ import pytest
 
 from graphdb.storage.graph.changes import Changes, Sizes
 from graphdb.storage.graph.following.partitions import merged, moved
-from graphdb.storage.graph.in_place import spans
 from graphdb.storage.graph.pcsr import Direction, Partition, build_partition
 
 TYPE = 0
@@ -34,12 +33,8 @@ def built(edges: set[tuple[int, int, int]], labels: tuple[int, ...] | None, way:
 @pytest.mark.parametrize("labels", [(1,), (1, 2), None])
 @pytest.mark.parametrize("way", ["out", "in", "both"])
 @pytest.mark.parametrize("seed", range(3))
-def test_batches_in_place_are_as_built_anew(
-    labels: tuple[int, ...] | None, way: Direction, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On one thread and on several."""
+def test_batches_in_place_are_as_built_anew(labels: tuple[int, ...] | None, way: Direction, seed: int) -> None:
     draw, n = np.random.default_rng(seed), 60
-    monkeypatch.setattr(spans, "_PART", 2)
     hub = 7  # a vertex that every third edge has: its list is long, and changes with every batch
     edges = set[tuple[int, int, int]]()
 
@@ -57,15 +52,13 @@ def test_batches_in_place_are_as_built_anew(
         n += 3
         sizes = Sizes(n, 0)
         changes = Changes(*(np.array(sorted(rows), np.int64).reshape(-1, 3) for rows in (gone, come)))
-        after = merged(partition, labels, way, TYPE, before, sizes, [changes], int(draw.integers(1, 5)))
+        after = merged(partition, labels, way, TYPE, before, sizes, [changes])
         assert after is not None
         partition, expected = after, built(edges, labels, way, n)
         assert lists(partition, n) == lists(expected, n)
         assert partition.keys.tolist() == expected.keys.tolist()
         assert lists(partition.contiguous(n), n) == lists(expected, n)
         starts, neighbours, code_offsets, codes = partition.laid_out()
-        if partition.spans is not None and partition.code_offsets is not None:
-            assert (np.diff(partition.code_offsets) >= 0).all(), "also where entries are abandoned"
         assert starts[-1] == len(neighbours) == len(expected.neighbours)
         assert (codes is None) == (expected.codes is None)
         assert code_offsets is None or len(code_offsets) == len(neighbours) + 1

@@ -29,7 +29,7 @@ _VECTORS = 64
 NO_EDGES: Edges = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-def changed(partition: Partition, edges: Edges, threads: int = 1) -> Partition:
+def changed(partition: Partition, edges: Edges) -> Partition:
     """The partition after edges came and went (:meth:`.Spans.change`); the one before is not to be read any more."""
     spans = partition.spans
     if spans is None:
@@ -37,7 +37,7 @@ def changed(partition: Partition, edges: Edges, threads: int = 1) -> Partition:
         spans = Spans(partition.keys, begins, lengths, partition.neighbours, partition.code_offsets, partition.codes)
     elif spans.sparse:
         spans = spans.laid_out()
-    (come, gone), (source, target, *_) = spans.change(*edges, threads), edges
+    (come, gone), (source, target, *_) = spans.change(*edges), edges
     neighbours, code_offsets, codes = spans.arrays
     return replace(
         partition,
@@ -106,7 +106,6 @@ def merged(
     before: Sizes,
     now: Sizes,
     changes: Iterable[Changes],
-    threads: int = 1,
 ) -> Partition | None:
     """The partition of some labels and a direction with what came and went; None where it is to be derived anew.
 
@@ -116,7 +115,7 @@ def merged(
     if own is None or not changes:
         return own
     net = _net(changes, labels, direction, type_label, now)
-    return changed(own, net, threads) if len(net[0]) else own
+    return changed(own, net) if len(net[0]) else own
 
 
 def _net(

@@ -72,12 +72,7 @@ class StaleStructures:
         return value, before, [changes for changes, _ in self._log[begin:]]
 
     def updated(
-        self,
-        key: tuple[Any, ...],
-        now: Sizes,
-        type_label: int | None,
-        occurring: Callable[[Ints], Ints],
-        threads: int = 1,
+        self, key: tuple[Any, ...], now: Sizes, type_label: int | None, occurring: Callable[[Ints], Ints]
     ) -> Any:
         """The structure ``key`` as it is now; None where it is to be derived anew.  See :func:`grown`."""
         if key not in self._entries:
@@ -103,7 +98,7 @@ class StaleStructures:
             case ("partition", labels, _) if labels is not None and not touched.intersection(labels):
                 return moved(value, before, now)
             case ("partition", labels, direction):
-                return merged(value, labels, direction, type_label, before, now, since, threads)
+                return merged(value, labels, direction, type_label, before, now, since)
             case ("signature", label, _) if not touched & {label, type_label}:
                 return moved_column(value, before, now)
             case ("oriented", labels) if labels is not None and before == now and not touched.intersection(labels):

@@ -13,7 +13,6 @@ follows by what was written behind its own, and by the rows of the table that ar
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from typing import Any
 
@@ -37,8 +36,6 @@ Ints = NDArray[np.int64]
 _NOBODY: Ints = np.empty(0, np.int64)
 _SLACK = 1 << 12
 """Entries that are free in a new pool, beside an eighth of those in use."""
-_PART = 1 << 12
-"""Vertices whose lists a thread writes at least."""
 _LOGGED = 4
 """The vertices of the latest changes are remembered, as long as they are at most one in so many of all."""
 
@@ -99,12 +96,11 @@ class Spans:
         used, live = self._state[USED], self._state[LIVE]
         return bool(used > 2 * live + _SLACK)
 
-    def change(self, source: Ints, target: Ints, codes: Ints, comes: Ints, threads: int = 1) -> tuple[Ints, Ints]:
+    def change(self, source: Ints, target: Ints, codes: Ints, comes: Ints) -> tuple[Ints, Ints]:
         """Take edges in and out, sorted by source, target and code; return the vertices (sorted) that have their first
         neighbours now, and those that have lost their last.
 
-        Of an edge that comes and goes there is one row: what becomes of it.  Changes of many vertices are written by as
-        many threads.
+        Of an edge that comes and goes there is one row: what becomes of it.
         """
         if not len(source):
             return _NOBODY, _NOBODY
@@ -114,8 +110,7 @@ class Spans:
         if rows > len(self.table):
             self.table = _extended(self.table, max(rows, len(self.table) * 9 // 8), fill=0)
         spans = self.table[vertices]
-        parts = min(threads, len(vertices) // _PART + 1)
-        entries = int((spans[:, 1] - spans[:, 0]).sum()) + int(comes.sum()) + parts
+        entries = int((spans[:, 1] - spans[:, 0]).sum()) + int(comes.sum())
         used = int(self._state[USED])
         if used + entries > len(self.neighbours):
             self.neighbours = _extended(self.neighbours[:used], _grown(used + entries))
@@ -127,10 +122,8 @@ class Spans:
             if known + old + len(codes) > len(self.codes):
                 self.codes = _extended(self.codes[:known], _grown(known + old + len(codes)))
         self._state[KEYS] = 0
-        if parts > 1:
-            self._rewrite_parts(vertices, begins, (target, codes, comes), spans, parts)
-        else:
-            self._rewrite(vertices, begins, (target, codes, comes), self._state)
+        arrays = (self.table, self.neighbours, self.code_offsets, self.codes, self._state)
+        rewrite_lists(vertices, begins, target, codes, comes, *arrays)
         self.most = max(self.most, int(vertices[-1]), int(target.max()))
         self._note(vertices)
         if not self._state[KEYS]:
@@ -138,41 +131,6 @@ class Spans:
         begins, ends = self.table[vertices].T
         had, have = spans[:, 1] > spans[:, 0], ends > begins
         return vertices[have & ~had], vertices[had & ~have]
-
-    def _rewrite(self, vertices: Ints, begins: Ints, changes: tuple[Ints, Ints, Ints], state: Ints) -> None:
-        rewrite_lists(vertices, begins, *changes, self.table, self.neighbours, self.code_offsets, self.codes, state)
-
-    def _rewrite_parts(
-        self, vertices: Ints, begins: Ints, changes: tuple[Ints, Ints, Ints], spans: Ints, parts: int
-    ) -> None:
-        """Write the changed lists by several threads, each behind as much space as those before it may take.
-
-        Between two of them some entries are abandoned at once: as many as edges went, and one for where codes end.
-        """
-        coded, bounds = len(self.code_offsets) > 0, np.linspace(0, len(vertices), parts + 1).astype(np.int64)
-        own, states = begins[bounds], np.zeros((parts, CELLS), np.int64)
-        comes = np.append(0, np.cumsum(changes[2]))[own]
-        old = np.append(0, np.cumsum(spans[:, 1] - spans[:, 0]))[bounds]
-        states[:, USED] = self._state[USED] + (old + comes)[:-1] + np.arange(parts)
-        if coded:
-            had = np.where(spans[:, 1] > 0, self.code_offsets[spans[:, 1]] - self.code_offsets[spans[:, 0]], 0)
-            states[:, CODES] = self._state[CODES] + (np.append(0, np.cumsum(had))[bounds] + own)[:-1]
-        firsts = states[:, [USED, CODES]].copy()
-
-        def write(part: int) -> None:
-            begin, end = bounds[part : part + 2]
-            self._rewrite(vertices[begin:end], begins[begin : end + 1], changes, states[part])
-
-        with ThreadPoolExecutor(parts, "graphdb-lists") as pool:
-            list(pool.map(write, range(parts)))
-        for (entry, code), (next_entry, next_code) in zip(states[:-1, [USED, CODES]], firsts[1:], strict=True):
-            self.neighbours[entry:next_entry] = 0
-            if coded:
-                self.code_offsets[entry:next_entry], self.codes[code:next_code] = code, 0
-        self._state[[USED, CODES]] = states[-1, [USED, CODES]]
-        self._state[LIVE] += states[:, LIVE].sum()
-        for cell in (LONGEST, SEVERAL, KEYS):
-            self._state[cell] = max(self._state[cell], states[:, cell].max())
 
     def _note(self, vertices: Ints) -> None:
         """Remember what the latest batch changed, and forget what is older than copies follow."""
