@@ -13,6 +13,7 @@ import pytest
 
 import graphdb
 from graphdb.relational import entity_fetch
+from graphdb.relational.edges import assignment
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +194,51 @@ def test_properties_of_edges_in_rows(network: tuple[graphdb.Database, pa.Table],
         peer.execute('CREATE VIEW e AS SELECT ":START_ID" AS s, ":END_ID" AS o, since, w FROM rows')
         expected = Counter(peer.execute(sql).fetchall())
     assert Counter(db.query(query).fetchall()) == expected
+
+
+AGGREGATES = "sum(r.since), min(r.since), max(r.since), avg(r.since), count(r.since), count(DISTINCT r.since), count(*)"
+OF_WEIGHTS = "sum(r.w), min(r.w), max(r.w), avg(r.w), count(r.w)"
+
+
+@pytest.mark.parametrize("piece", [700, 1 << 18])
+@pytest.mark.parametrize("values", [AGGREGATES, OF_WEIGHTS, f"{AGGREGATES}, {OF_WEIGHTS}"])
+@pytest.mark.parametrize(
+    ("query", "sql"),
+    [
+        ("MATCH (a:P)-[r:K]->(b:P)", "e r"),
+        ("MATCH ()-[r:K]->()", "e r"),
+        ("MATCH (a)-[r:K]->(b) WHERE r.w > 200", "e r WHERE w > 200"),
+        ("MATCH (a)-[r:K]->(b) WHERE r.since IS NULL", "e r WHERE since IS NULL"),
+        ("MATCH (a)-[r:K]->(b) WHERE r.w < 0", "e r WHERE w < 0"),
+        ("MATCH (a)-[r:K]->(b) WHERE a.id < 70", "e r WHERE s < 70"),
+        ("MATCH (a)-[r:K]->(b) WHERE b.id > 50", "e r WHERE o > 50"),
+        ("MATCH (a)-[r:K]->(b) WHERE a.id < 200 AND b.id > 50", "e r WHERE s < 200 AND o > 50"),
+        ("MATCH (a)-[r:K]->(b) WHERE a.id < 200 AND r.since > 2000", "e r WHERE s < 200 AND since > 2000"),
+        ("MATCH (a)-[r:K]->(b) WHERE a.id < b.id", "e r WHERE s < o"),
+        ("MATCH (a)-[r:K]->(a)", "e r WHERE s = o"),
+        ("MATCH (a)-[r:K]-(b)", "(FROM e UNION ALL FROM e WHERE s <> o) r"),
+        ("MATCH (a)-[r:K]-(b) WHERE a.id < 90", "(FROM e WHERE s < 90 UNION ALL FROM e WHERE s <> o AND o < 90) r"),
+    ],
+)
+def test_aggregates_of_edge_properties(
+    network: tuple[graphdb.Database, pa.Table],
+    query: str,
+    sql: str,
+    values: str,
+    piece: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(assignment, "_BLOCK", piece)
+    db, edges = network
+    with duckdb.connect() as peer:
+        peer.register("rows", edges)
+        peer.execute('CREATE VIEW e AS SELECT ":START_ID" AS s, ":END_ID" AS o, since, w FROM rows')
+        expected = peer.execute(f"SELECT {values} FROM {sql}").fetchone()
+    assert expected is not None
+    found = db.query(f"{query} RETURN {values}").fetchone()
+    each = zip(expected, values.split(", "), strict=True)
+    wanted = [0 if value is None and name.startswith("sum") else value for value, name in each]
+    assert list(found) == wanted
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,10 @@ ORDERED = [
     "MATCH (a:Person) WITH 'all' AS c, 2 AS d, a.age AS age RETURN c, d, sum(age), max(age)",
     "MATCH (a:Person)-[:KNOWS*1..2]-(b) WITH DISTINCT a, b WHERE a.id < 9 RETURN a.id, count(b) AS n ORDER BY a.id",
     "MATCH (a:Person) WHERE a.id < 0 RETURN count(*), sum(a.age), avg(a.age), min(a.age), count(DISTINCT a.name)",
+    "MATCH (a:Person) RETURN sum(a.size), avg(a.size), min(a.size), max(a.size), count(a.size)",
+    "MATCH (a:Person) OPTIONAL MATCH (a)-[:KNOWS]->(b {age: 3}) WITH a.age AS age, b.size AS x RETURN age, sum(x), avg(x), min(x), max(x) ORDER BY age",
+    "MATCH (a:Person) WHERE a.id < 0 RETURN sum(a.size), avg(a.size), min(a.size), max(a.size)",
+    "MATCH (a:Person)-[:KNOWS]->(b) WHERE a.id < 50 RETURN a.city, avg(b.size), sum(b.size) ORDER BY a.city",
     "MATCH (a:Person) WHERE a.id < 0 WITH a.city AS city, count(*) AS n RETURN city, n ORDER BY n",
     "MATCH (a:Person) RETURN a.id, a.size ORDER BY a.size DESC LIMIT 3",
     "MATCH (a:Person) WITH a, toFloat(a.id - 200) / 8 AS x ORDER BY x LIMIT 300 RETURN x, a.id ORDER BY x DESC LIMIT 290",
@@ -105,6 +109,7 @@ def test_as_sql_does(database: graphdb.Database, text: str, monkeypatch: pytest.
     "text",
     [
         "MATCH (a:Person)-[:KNOWS]->(b) RETURN b.at AS at, count(DISTINCT a) AS n ORDER BY n DESC, at LIMIT 12",
+        "MATCH (a:Person) WITH a.on AS on, 1e306 * a.id AS x RETURN on, sum(x) ORDER BY on",
         "MATCH (a:Person) RETURN a.on AS on, min(a.at), max(a.size), collect(DISTINCT a.city)[0] IS NULL ORDER BY on",
     ],
 )

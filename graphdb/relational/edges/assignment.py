@@ -9,6 +9,8 @@ have m (m - 1) … (m - k + 1) choices.  Rows are never made to be counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +36,13 @@ _BLOCK = 1 << 18
 
 _LOOKED_AT = 1 << 20
 """Edges that are found, and pairs of them that are compared, between two questions whether to go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scanned(Block):
+    """Rows of edges one after the other; of pattern edges in ``runs``, they follow one another in their table."""
+
+    runs: Mapping[int, range] = field(default_factory=dict)
 
 
 class Chooser:
@@ -219,26 +228,44 @@ class Chooser:
         """Give the rows of a pattern all edges of which are chosen, or the only one: edges one after the other."""
         number, choice = scan.edge, self._bound.choices[scan.edge]
         edge, table = self._bound.edges[number], self._snapshot.edges.table(choice.labels)
+        pair = edge.source, edge.target
         masks = [self._mask(candidates) for candidates in (scan.source, scan.target)]
         further = [(step, self._mask(step.target)) for step in scan.further]
         fulfil = None if choice.fulfil is None else np.flatnonzero(choice.fulfil)
-        for at in range(0, scan.edges, _BLOCK):
-            end = min(at + _BLOCK, scan.edges)
-            every, run = (np.arange(at, end), slice(at, end)) if fulfil is None else (fulfil[at:end], fulfil[at:end])
-            for backwards in (False,) if edge.directed or edge.source == edge.target else (False, True):
-                numbers, ends, allowed = every, [table.starts[run], table.ends[run]], None
-                if edge.source == edge.target:
-                    allowed = ends[0] == ends[1]
+        loop = edge.source == edge.target
+        handed_on = [bool(further) or end in self._needs.vertices for end in pair]
+        compared = loop or not edge.directed
+        read = [compared or on or mask is not None for on, mask in zip(handed_on, masks, strict=True)]
+        every = fulfil is None and not (compared or further) and all(mask is None for mask in masks)
+        # Rows that are parts of what is in memory already are all given at once.
+        size = scan.edges if every and not self._counts and number not in self._needs.edges else _BLOCK
+        for at in range(0, scan.edges, max(size, 1)):
+            end = min(at + size, scan.edges)
+            some = slice(at, end) if fulfil is None else fulfil[at:end]
+            both = zip((table.starts, table.ends), read, strict=True)
+            sides: list[Any] = [side[some] if wanted else None for side, wanted in both]
+            if every:
+                yield self._scanned(_there(pair, sides), {number: range(at, end)}, backwards=False)
+                continue
+            for backwards in (False,) if edge.directed or loop else (False, True):
+                numbers, ends = None if fulfil is None else fulfil[at:end], sides.copy()
+                allowed: NDArray[np.bool_] | None = None
                 if backwards:
                     ends.reverse()
-                    allowed = ends[0] != ends[1]  # a self loop is one way to go, not two
+                if loop or backwards:  # a self loop is one way to go, not two
+                    allowed = (ends[0] == ends[1]) == loop
                 for side, mask in zip(ends, masks, strict=True):
                     if mask is not None:
-                        allowed = mask[side] if allowed is None else allowed & mask[side]
+                        among = mask[side.astype(np.intp, copy=False)]
+                        allowed = among if allowed is None else allowed & among
+                ends = [side if on else None for side, on in zip(ends, handed_on, strict=True)]
                 if allowed is not None and not allowed.all():
-                    numbers, ends = numbers[allowed], [side[allowed] for side in ends]
-                vertices = dict(zip((edge.source, edge.target), ends, strict=True))
-                yield from self._extended(further, vertices, {number: numbers}, backwards=backwards)
+                    left = np.flatnonzero(allowed)  # quicker than to take by truth values
+                    numbers = left + at if numbers is None else numbers[left]
+                    ends = [None if side is None else side[left] for side in ends]
+                elif numbers is None:
+                    numbers = np.arange(at, end)
+                yield from self._extended(further, _there(pair, ends), {number: numbers}, backwards=backwards)
 
     def _mask(self, candidates: Ids | None) -> NDArray[np.bool_] | None:
         if candidates is None:
@@ -275,20 +302,25 @@ class Chooser:
             for other in step.differs:
                 left &= chosen[other][rows] != numbers
             if not left.all():
-                rows, numbers = rows[left], numbers[left]
+                some = np.flatnonzero(left)
+                rows, numbers = rows[some], numbers[some]
             bound = {**_taken(rows, vertices), edge.target: table.ends[numbers]}
             yield from self._extended(rest, bound, {**_taken(rows, chosen), step.edge: numbers}, backwards=backwards)
 
-    def _scanned(self, vertices: Mapping[int, Ids], chosen: Mapping[int, Ids], *, backwards: bool) -> Block:
+    def _scanned(self, vertices: Mapping[int, Ids], chosen: Mapping[int, Ids | range], *, backwards: bool) -> Block:
         """Return rows that were found as edges: what is wanted of them."""
         rows = len(next(iter(chosen.values())))
         columns = {self._bound.vertices[v].name: ids for v, ids in vertices.items() if v in self._needs.vertices}
+        runs = {}
         for number, edges in chosen.items():
-            columns[f"#n{number}"] = edges
+            if isinstance(edges, range):
+                runs[number] = edges
+            else:
+                columns[f"#n{number}"] = edges
             if number in self._needs.edges:
-                labels = self._snapshot.edges.table(self._bound.choices[number].labels).labels_of(edges)
+                labels = self._snapshot.edges.table(self._bound.choices[number].labels).labels_of(_ids(edges))
                 columns[self._bound.edges[number].name] = labels * 2 + backwards
-        return Block(columns, rows, np.ones(rows, np.int64) if self._counts else None)
+        return _Scanned(columns, rows, np.ones(rows, np.int64) if self._counts else None, runs)
 
     def _triples(self, block: Block, number: int) -> tuple[Ids, Ids, Ids]:
         """Labels, starts and ends of what a pattern edge is bound to."""
@@ -312,15 +344,17 @@ class Chooser:
         for number, choice in self._chosen:
             if number not in (*self._needs.edges, *self._needs.facts) or not (choice.parallel or choice.facts):
                 continue
-            chosen = block.columns[f"#n{number}"]
+            run = block.runs.get(number) if isinstance(block, _Scanned) else None
+            chosen: Ids | range = block.columns[f"#n{number}"] if run is None else run
             if choice.parallel and number in self._needs.edges:
-                found[f"o{number}"] = numbers(self._ordinals(number, chosen))
+                found[f"o{number}"] = numbers(self._ordinals(number, _ids(chosen)))
+            if not isinstance(chosen, range) and is_run(chosen) and chosen[0] >= 0:
+                chosen = range(int(chosen[0]), int(chosen[-1]) + 1)
             for key in dict.fromkeys(choice.facts.values()):
-                values = self._snapshot.edges.values(choice.labels, key)
-                if is_run(chosen) and chosen[0] >= 0:
-                    found[f"f{number}_{key}"] = values.slice(int(chosen[0]), len(chosen))
-                else:
-                    found[f"f{number}_{key}"] = taken(values, chosen)
+                values, at = self._snapshot.edges.values(choice.labels, key), chosen
+                found[f"f{number}_{key}"] = (
+                    values.slice(at.start, len(at)) if isinstance(at, range) else taken(values, at)
+                )
         return found
 
 
@@ -330,6 +364,15 @@ def _equal(triples: Mapping[int, Triples], number: int, other: int, rows: Ids) -
     for one, another in zip(triples[number], triples[other], strict=True):
         same &= one[rows] == another[rows]
     return same
+
+
+def _ids(edges: Ids | range) -> Ids:
+    return np.arange(edges.start, edges.stop) if isinstance(edges, range) else edges
+
+
+def _there(vertices: Sequence[int], ids: Sequence[Ids | None]) -> dict[int, Ids]:
+    """Return the ids of those vertices that are asked for."""
+    return {vertex: found for vertex, found in zip(vertices, ids, strict=True) if found is not None}
 
 
 def _taken(at: Ids | NDArray[np.bool_] | slice, chosen: Mapping[int, Ids]) -> dict[int, Ids]:

@@ -226,10 +226,10 @@ class Translator:
                 _require(base in (_KEYS if node.distinct else _HANDED_ON))
                 return Aggregate("count", vector, node.distinct, None if node.distinct else self.matches)
             case "sum" | "avg" as function:
-                _require(base is Base.INTEGER and not node.distinct)
+                _require(base in (Base.INTEGER, Base.FLOAT) and not node.distinct)
                 return Aggregate(function, vector, matches=self.matches)
             case "min" | "max" as function:
-                _require(base in _COMPARED - {Base.MOMENT})
+                _require(base in _COMPARED - {Base.MOMENT} | {Base.FLOAT})
                 return Aggregate(function, vector)
             case "collect":
                 _require(base in (Base.NODE, Base.INTEGER) and not node.distinct and self.matches is None)

@@ -7,7 +7,7 @@ vertices are the groups of their properties.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from graphdb.common.stopping import checked
 from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, Constant, PropertyOf, Vector
 from graphdb.relational.vectors.expressions import evaluated
 from graphdb.relational.vectors.frames import Frame
-from graphdb.relational.vectors.numbers import NotVectorized, multiplied, numeric, ordinal
+from graphdb.relational.vectors.numbers import NotVectorized, multiplied, numeric, ordinal, require
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import number_integers, numbered
@@ -35,6 +35,9 @@ _SOME = 512
 
 _MARKED = 64
 """Pairs of a group and a value for each row, at most, that are marked in a table instead of sorted."""
+
+_IN_ORDER = 2048
+"""Floating-point numbers that are added one after the other, as SQL adds them."""
 
 _EXACT = float(1 << 53)
 """Sums below it are exact in float64, which NumPy adds them in."""
@@ -210,6 +213,9 @@ def aggregated(aggregate: Aggregate, groups: Groups, frame: Frame, properties: P
         return arrow.numbers(_distinct(numbers, data if there is None else data[there], span, count))
     if aggregate.distinct or (weighted is not None and aggregate.function == "collect"):
         raise NotVectorized
+    if array.type == arrow.FLOAT64 and aggregate.function != "collect":
+        reals = values(array) if there is None else values(array)[there]
+        return _of_reals(aggregate.function, numbers, reals, weighted, count)
     data = numeric(array) if aggregate.function in ("sum", "avg", "collect") else ordinal(array)
     data = data if there is None else data[there]
     if aggregate.function in ("sum", "avg") and weighted is not None:
@@ -235,10 +241,39 @@ def aggregated(aggregate: Aggregate, groups: Groups, frame: Frame, properties: P
 
 def _extreme(function: str, numbers: Ints, data: Ints, type: arrow.DataType, sizes: Ints) -> arrow.Array:
     limits = np.iinfo(np.int64)
-    found = np.full(len(sizes), limits.max if function == "min" else limits.min)
-    (np.minimum if function == "min" else np.maximum).at(found, numbers, data)
+    found = _extremes(function, numbers, data, np.full(len(sizes), limits.max if function == "min" else limits.min))
     found[sizes == 0] = 0
     return arrow.Array(type, len(found), None if sizes.all() else sizes > 0, found.astype(type.dtype))
+
+
+def _extremes(function: str, numbers: Ints, data: NDArray[Any], found: NDArray[Any]) -> NDArray[Any]:
+    """Return the least or greatest value of each group, which is ``found`` where that is less or greater."""
+    compare = np.minimum if function == "min" else np.maximum
+    if len(found) == 1:
+        found[0] = compare.reduce(data, initial=found[0])
+    else:
+        compare.at(found, numbers, data)
+    return found
+
+
+def _of_reals(
+    function: str, numbers: Ints, data: NDArray[np.float64], weighted: Ints | None, count: int
+) -> arrow.Array:
+    """Return a sum, mean, minimum or maximum of floating-point numbers for each group; SQL has others than finite."""
+    sizes = sums(numbers, weighted, count)
+    if function in ("min", "max"):
+        found = _extremes(function, numbers, data, np.full(count, np.inf if function == "min" else -np.inf))
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            data = data if weighted is None else data * weighted
+            # A sum of a group of many rows is that of sums of pieces, which is the more exact one.
+            found = np.bincount(numbers, data, count) if count > 1 or len(data) <= _IN_ORDER else np.array([data.sum()])
+            found = found / np.maximum(sizes, 1) if function == "avg" else found
+    there = sizes > 0
+    require(bool(np.isfinite(found[there]).all()))
+    if function == "sum" or there.all():
+        return arrow.numbers(found)
+    return arrow.numbers(np.where(there, found, 0.0), there)
 
 
 def weights(frame: Frame, matches: str | None) -> Ints | None:
@@ -253,7 +288,7 @@ def weights(frame: Frame, matches: str | None) -> Ints | None:
 def sums(numbers: Ints, data: Ints | None, count: int) -> Ints:
     """Return the sums of integers by the numbers of their groups; without any, how many each group has."""
     if data is None:
-        return np.bincount(numbers, minlength=count)
+        return np.array([len(numbers)]) if count == 1 else np.bincount(numbers, minlength=count)
     if not len(data):
         return np.zeros(count, np.int64)
     if count == 1 and len(data) < 1 << 31:
@@ -280,6 +315,10 @@ def _total(data: Ints) -> int:
 
 def _distinct(numbers: Ints, data: Ints, span: int, count: int) -> Ints:
     """Return how many different values (below ``span``) each group has."""
+    if count == 1 and span <= _MARKED * len(data) + 4096:
+        marked = np.zeros(span, bool)
+        marked[data] = True
+        return np.array([np.count_nonzero(marked)])
     if count * span <= _MARKED * len(numbers) + 4096:
         marks = np.zeros(count * span, bool)
         marks[numbers * span + data] = True
