@@ -26,7 +26,7 @@ def explained(each: Standing, names: Names) -> Iterator[str]:
     else:
         yield "maintained by delta plans"
         yield from _plans(each.parts, names)
-        if each.asked_anew:
+        if each.way.asked_anew:
             yield "  rows are asked for before and after a batch, for the vertices of what these find"
         if each.accumulators is not None:
             yield from _groups(each.accumulators, each.definition.text)

@@ -43,6 +43,7 @@ from graphdb.storage.file.prepared_sql import execute
 if TYPE_CHECKING:
     import duckdb
 
+    from graphdb.common.values.types import Column
     from graphdb.relational.program import Program
     from graphdb.relational.session.state import State
     from graphdb.relational.snapshot import Snapshot
@@ -195,19 +196,21 @@ class Maintenance:
         if any(part.delta is None for part in each.parts):
             with self._former.opened() as state:
                 self.bind(each, state)
-        before = [(part.delta, part.resources) for part in each.parts]
+        way, before = each.way, [(part.delta, part.resources) for part in each.parts]
         if any(part.concerned(net, snapshot.store.type_label) for part in each.parts):
             self.bind(each, snapshot)
         if each.why is not None:
             return each.why
         batches: list[Batch] = []
-        for part, (former, resources) in zip(each.parts, before, strict=True):
+        for part, (former, resources) in zip(each.parts, before, strict=True) if each.way is way else ():
             if former is None:
-                return "it was not maintained by delta plans before"
+                break
             batch = part.batch(former, resources, net, snapshot)
             if batch is None:
                 return "names of it stand for something else than before"
             batches.append(batch)
+        if len(batches) < len(each.parts):
+            return "it was not maintained by delta plans in this way before"
         if not self._has_groups(raw, each):
             return "its groups are not stored yet"
         return batches
@@ -237,7 +240,7 @@ class Maintenance:
 
     def _rows(self, raw: duckdb.DuckDBPyConnection, each: Standing, batches: Sequence[Batch]) -> Rows | RowsAnew:
         """Return what makes rows of what is found."""
-        if each.asked_anew:
+        if each.way.asked_anew:
             return RowsAnew(raw, self.engine, each, self._former, self._state.snapshot(), self._prepared)
         renewed = any(batch.renewed for batch in batches)
         return Rows(raw, self.engine, each, self._former.opened if renewed else None)
@@ -253,29 +256,41 @@ class Maintenance:
         return each
 
     def bind(self, each: Standing, snapshot: Snapshot) -> None:
-        """Find out whether delta plans maintain a query, over the names of one state."""
+        """Find out in which way delta plans maintain a query, if they do, over the names of one state."""
         before, each.accumulators = each.accumulators, None
         self._prepared.drop(each.definition.number)
         self._former.rename(each.definition.number)
-        try:
+        each.why = None
+        for way in each.ways:
+            each.way = way
+            try:
+                columns = self._bound(each, snapshot)
+                if each.grouping is not None:
+                    each.accumulators = each.grouping.typed(columns)
+            except (NotIncremental, NotGrouped) as error:
+                each.why = str(error)
+                way.forget()
+                continue
             each.why = None
-            bound = [part.bind(self.engine, snapshot) for part in each.parts]
-            prepared: Prepared | Program = bound[0]
-            if each.asked_anew:
-                assert each.rows_of is not None
-                with self.engine.prepared(runnable(each.rows_of), each.definition.text, snapshot) as (_, prepared):
-                    if prepared.computing is not None:
-                        raise NotIncremental("Python computes a part of it")
-                    self._prepared.put(each.definition.number, snapshot, prepared)
-            if any(made_in_python(column.type) for column in prepared.projection.columns):
-                raise NotIncremental("Python computes a part of it")
-            if each.grouping is not None:
-                each.accumulators = each.grouping.typed(prepared.projection.columns)
-        except (NotIncremental, NotGrouped) as error:
-            each.why = str(error)
-            for part in each.parts:
-                part.delta = part.matcher = None
+            for other in each.ways:
+                if other is not way:
+                    other.forget()
+            break
         each.grouped = each.grouped and each.accumulators == before
+
+    def _bound(self, each: Standing, snapshot: Snapshot) -> Sequence[Column]:
+        """Bind what is followed of a query, and return the columns of its rows; raises NotIncremental."""
+        bound = [part.bind(self.engine, snapshot) for part in each.parts]
+        prepared: Prepared | Program = bound[0]
+        if each.way.asked_anew:
+            assert each.rows_of is not None
+            with self.engine.prepared(runnable(each.rows_of), each.definition.text, snapshot) as (_, prepared):
+                if prepared.computing is not None:
+                    raise NotIncremental("Python computes a part of it")
+                self._prepared.put(each.definition.number, snapshot, prepared)
+        if any(made_in_python(column.type) for column in prepared.projection.columns):
+            raise NotIncremental("Python computes a part of it")
+        return prepared.projection.columns
 
     # --- groups
 

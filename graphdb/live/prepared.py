@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphdb.live.matches.delta import is_fact
+from graphdb.relational.paths.unrolled import Unrolled
+from graphdb.relational.program import Program
 
 if TYPE_CHECKING:
-    from graphdb.relational.program import Program
+    from graphdb.pattern.bind import BoundPattern
     from graphdb.relational.query import Prepared
     from graphdb.relational.snapshot import Snapshot
     from graphdb.storage.graph.changes import Changes
@@ -23,6 +25,8 @@ class PreparedQueries:
 
     def __init__(self) -> None:
         self._found: dict[int, tuple[object, Prepared | Program]] = {}
+        self._chosen: dict[int, frozenset[int]] = {}
+        """By the numbers of queries, the labels among whose single edges they choose, by places in tables of all."""
 
     def get(self, number: int, snapshot: Snapshot) -> Prepared | Program | None:
         """Return what was prepared of a query, if its tables are there."""
@@ -32,13 +36,26 @@ class PreparedQueries:
     def put(self, number: int, snapshot: Snapshot, prepared: Prepared | Program) -> None:
         """Note what was prepared of a query over a state."""
         self._found[number] = snapshot.properties.lineage, prepared
+        choices = (choice for bound in _bounds(prepared) for choice in bound.choices.values())
+        self._chosen[number] = frozenset(label for choice in choices for label in choice.labels)
 
     def drop(self, number: int) -> None:
         """Forget a query, whose names stand for something else."""
         self._found.pop(number, None)
 
     def follow(self, changes: Changes, type_label: int | None) -> None:
-        """Forget all where more changed than edges without properties."""
+        """Forget all where more changed than edges without properties, and those of which chosen edges did."""
         rows, single = np.concatenate([changes.removed, changes.added]), changes.edges
-        if is_fact(rows, type_label).any() or single.come or single.gone or single.triples is None:
+        if is_fact(rows, type_label).any() or single.triples is None or len(single.triples):
             self._found.clear()
+        for number in [*self._found]:
+            if not self._chosen[number].isdisjoint(changes.labels):
+                self.drop(number)
+
+
+def _bounds(prepared: Prepared | Program) -> list[BoundPattern]:
+    """Return the patterns that were bound for a query."""
+    if isinstance(prepared, Program):
+        return [step.bound for step in prepared.matches]
+    parts = prepared.parts if isinstance(prepared, Unrolled) else ()
+    return [prepared.bound, *(part.bound for part in parts)]

@@ -12,7 +12,7 @@ from graphdb.live.engine import Query
 from graphdb.live.matches.delta import cut
 from graphdb.live.matches.following import Following
 from graphdb.live.matches.pace import Pace
-from graphdb.live.matches.required import NotIncremental, bindings
+from graphdb.live.matches.required import NotIncremental, bindings, is_one_pattern
 
 if TYPE_CHECKING:
     from graphdb.live.aggregates.grouping import Accumulators, Grouping
@@ -34,6 +34,40 @@ class Took(NamedTuple):
     seconds: float
 
 
+class Way(NamedTuple):
+    """How delta plans may maintain a query."""
+
+    parts: tuple[Following, ...]
+    """The patterns whose matches are followed: one, or several that say which rows are asked for anew."""
+    asked_anew: bool
+    """Whether rows are asked for anew instead of made of the matches that come and go."""
+
+    def forget(self) -> None:
+        """Drop what was made of the graph."""
+        for part in self.parts:
+            part.forget()
+
+
+NO_WAY = Way((), False)
+
+
+def ways(rows_of: ast.Query, text: str) -> list[Way]:
+    """Return how delta plans may maintain a query whose rows are made of matches, the quickest first.
+
+    Raises
+    ------
+    NotIncremental
+        They never do, whatever the data.
+    """
+    found = [Way((Following(rows_of, rows_of, text),), False)] if is_one_pattern(rows_of) else []
+    try:
+        found.append(Way(tuple(Following(part, rows_of, text) for part in bindings(rows_of)), True))
+    except NotIncremental:
+        if not found:
+            raise
+    return found
+
+
 class Standing:
     """A continuous query in memory.
 
@@ -52,16 +86,14 @@ class Standing:
         """What is made of these rows, where it aggregates."""
         self.never: str | None = None
         """Why delta plans never maintain it, whatever the data."""
-        self.parts: tuple[Following, ...] = ()
-        """The patterns whose matches are followed: one, or several that say which rows are asked for anew."""
-        self.asked_anew = False
-        """Whether rows are asked for anew instead of made of the matches that come and go."""
+        self.ways: list[Way] = []
+        """In which ways delta plans may maintain it: of these the first that does."""
+        self.way = NO_WAY
+        """The one that does, as it was bound last."""
         try:
             self.rows_of, self.grouping = cut(self.query)
-            parts = bindings(self.rows_of)
-            self.asked_anew = parts is not None
-            own = (self.rows_of,) if parts is None else parts
-            self.parts = tuple(Following(part, self.rows_of, definition.text) for part in own)
+            self.ways = ways(self.rows_of, definition.text)
+            self.way = self.ways[0]
         except NotIncremental as error:
             self.never = str(error)
         self.accumulators: Accumulators | None = None
@@ -76,11 +108,16 @@ class Standing:
         """Rows of changes that are stored."""
         self.looked = time.monotonic()
 
+    @property
+    def parts(self) -> tuple[Following, ...]:
+        """The patterns whose matches are followed."""
+        return self.way.parts
+
     def forget(self) -> None:
         """Drop what was made of the graph."""
         self.accumulators, self.grouped = None, False
-        for part in self.parts:
-            part.forget()
+        for way in self.ways:
+            way.forget()
 
     def lose_matchers(self, first: int = 0) -> None:
         """Drop the matchers of parts, from some part on, that did not follow a batch: they would be behind."""

@@ -199,7 +199,12 @@ class MatchRun:
         for vertex, ids in ends_of(self._snapshot, bound).items():
             found[vertex] = restricted(found[vertex], ids)
         if there:
-            found = [restricted(v, there[v.name]) if v.name in there else v for v in found]
+            joined = {end for edge in bound.edges for end in (edge.source, edge.target)}
+            for number, v in enumerate(found):
+                if v.name in there:
+                    any_there = v.candidates is None and number not in joined  # of those that some triple has
+                    ids = both(self._snapshot.graph.universe(), there[v.name]) if any_there else there[v.name]
+                    found[number] = restricted(v, ids)
         pattern = PatternGraph(
             tuple(found), tuple(bound.edges), tuple(bound.clauses), tuple(bound.edge_tests), tuple(bound.unequal)
         )

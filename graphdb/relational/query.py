@@ -225,9 +225,13 @@ class QueryRun(MatchRun):
         """
         there = {name: ids[ids < self._snapshot.graph.sizes.resources] for name, ids in vertices.items()}
         with self._snapshot.graph.watched(self.new_control().check):
-            if isinstance(prepared, Prepared):  # its own plan may be gone, since a change concerned it
-                return replace(prepared, plan=self._planned(prepared.bound, prepared.wanted, there))
+            if isinstance(prepared, Prepared):
+                return self._of_there(prepared, there)
             return replace(prepared, steps=tuple(self._replanned(step, there) for step in prepared.steps))
+
+    def _of_there(self, prepared: Prepared, there: Mapping[str, Ids]) -> Prepared:
+        """Return a query of one pattern with a plan of now; its own may be gone, since a change concerned it."""
+        return replace(prepared, plan=self._planned(prepared.bound, prepared.wanted, there))
 
     def planned(self, prepared: Prepared | Program) -> Prepared | Program | None:
         """Return a query with plans over the data of now; the rest of it is as it was prepared.
@@ -240,7 +244,7 @@ class QueryRun(MatchRun):
 
     def _replanned(self, step: AnyStep, there: Mapping[str, Ids]) -> AnyStep:
         if isinstance(step, Searched):
-            return step.with_ends(lambda bound, needs: self._pattern(bound, needs).vertices[0].candidates)
+            return step.with_ends(lambda bound, needs: self._pattern(bound, needs, there).vertices[0].candidates)
         if not isinstance(step, Step):
             return step
         pattern = self._pattern(step.bound, step.needs, there)

@@ -89,12 +89,15 @@ def test_delta_plans_are_used() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("MATCH (a:!A) OPTIONAL MATCH (a)-[:R]->(b) RETURN a, b", "a vertex without edges"),
         ("MATCH (:A)-[:R]->() OPTIONAL MATCH (a)-[:S]->(b) RETURN b", "no vertex with a name"),
-        ("MATCH (a:A) OPTIONAL MATCH (a)-[:R*1..2]->(b) RETURN a, b", "not the matches of one pattern"),
+        ("MATCH (a:A) OPTIONAL MATCH (a)-[:R*]->(b) RETURN a, b", "paths may be of many lengths"),
+        ("MATCH (a:A) OPTIONAL MATCH (a)-[:R*0..1]->(b) RETURN a, b", "paths may have no edge"),
+        ("MATCH (a:A) OPTIONAL MATCH p = shortestPath((a)-[:R*1..2]->(b:B)) RETURN a, p", "chooses among paths"),
         ("MATCH (a:A) OPTIONAL MATCH (a)-[:R]->(b) WITH a, b RETURN a, b", "not the matches of one pattern"),
-        ("MATCH (a:A) WHERE EXISTS { (a)-[:R]->() } RETURN a", "not the matches of one pattern"),
-        ("MATCH (a:A) WHERE NOT (a)-[:R]->() RETURN a", "have patterns"),
+        ("MATCH (a:A) RETURN [(a)-[:R]->(b) | b.i] AS l", "whose order is not determined"),
+        ("MATCH (a:A) WHERE EXISTS { (:B)-[:R]->() } RETURN a", "that its row says nothing of"),
+        ("MATCH (a:A) WHERE EXISTS { MATCH (a)-[:R]->(b) WITH b RETURN b } RETURN a", "other clauses than MATCH"),
+        ("MATCH (a:A) WHERE any(x IN [1] WHERE (a)-[:R]->()) RETURN a", "lists have patterns"),
     ],
 )
 def test_others_are_compared(text: str, why: str) -> None:

@@ -165,7 +165,7 @@ class DeltaQuery:
             refuse_induced(pattern, 0, snapshot.store.type_label)
         except NotSupportedError as error:
             raise NotIncremental(error.message) from None
-        if bound.choices and is_induced(pattern):
+        if bound.choices and is_induced(pattern) and (query is whole or _has_parallel(pattern)):
             raise NotIncremental("INDUCED asks for edges that have properties, or parallel ones")
         names, counted = _resolved(whole, snapshot.names, text), needs.duplicates == "count"
         return cls(
@@ -240,6 +240,11 @@ class DeltaQuery:
         return np.unique((rows if self.reads is None else rows[np.isin(rows[:, 0], list(self.reads))])[:, 1])
 
     @property
+    def ranges(self) -> bool:
+        """Whether its vertex may be any that there is: one without edges, of which no label is asked for."""
+        return not self.pattern.edges and not any(map(_asks_for_one, self.bound.vertices[0].labels))
+
+    @property
     def edge_labels(self) -> tuple[int, ...] | None:
         """Labels of the edges that matter to its matches; None for any edge between resources but ``rdf:type``."""
         found = [None if is_induced(self.pattern) else edge.labels for edge in self.pattern.edges]
@@ -261,10 +266,34 @@ class DeltaQuery:
         return len(self.pattern.outputs) + self.counted
 
 
+def ends(net: Net) -> Ints:
+    """Return the resources that changed triples begin or end at: all that come or go are among them."""
+    found = np.concatenate([net.removed, net.added])[:, 1:]
+    return np.unique(found[found < LITERAL_BASE])
+
+
 def is_fact(rows: Ints, type_label: int | None) -> NDArray[np.bool_]:
     """Return which triples are labels or properties."""
     found: NDArray[np.bool_] = (rows[:, 2] >= LITERAL_BASE) | (rows[:, 0] == (-1 if type_label is None else type_label))
     return found
+
+
+def _asks_for_one(labels: ast.LabelExpression) -> bool:
+    """Whether what fulfils a label expression has a label."""
+    match labels:
+        case ast.LabelNot():
+            return False
+        case ast.LabelAnd(operands):
+            return any(map(_asks_for_one, operands))
+        case ast.LabelOr(operands):
+            return all(map(_asks_for_one, operands))
+    return True
+
+
+def _has_parallel(pattern: PatternGraph) -> bool:
+    """Whether edges of a pattern join the same vertices."""
+    ends = [frozenset((edge.source, edge.target)) for edge in pattern.edges]
+    return len({*ends}) < len(ends)
 
 
 def _of_known_labels(edge: PatternEdge) -> PatternEdge:

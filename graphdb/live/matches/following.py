@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.live.matches.delta import DeltaQuery, Net
+from graphdb.live.matches.delta import DeltaQuery, Net, ends
 from graphdb.live.matches.matching import Batch, Matcher, Take
 from graphdb.live.matches.neighbourhood import find_near
 from graphdb.plan.executor import Overran
@@ -93,6 +93,8 @@ class Following:
         delta = self.delta = self.delta.widened(former)
         type_label = snapshot.store.type_label
         read = np.union1d(former.read(net, type_label), delta.read(net, type_label))
+        if delta.ranges:
+            read = np.union1d(read, ends(net))
         if self.matcher is not None and not self.matcher.follows(delta):
             self.matcher = None
         return Batch.of(delta, net, read, snapshot, resources)

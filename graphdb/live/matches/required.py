@@ -1,22 +1,34 @@
-"""Queries with OPTIONAL MATCH, and of single vertices: which rows a batch changes, by what is required of a match.
+"""Queries whose rows are asked for anew: which rows a batch changes, by the patterns that they depend on.
 
 A row of such a query belongs to a match of the clauses that are required, its *binding*: with each extension by the
-optional clauses, or with nulls.  It changes where that binding comes or goes, one of its extensions does, or a property
-of their vertices.  So delta plans follow the required pattern, and with each optional clause the pattern of both; and
-the query is asked before and after a batch for the vertices of the bindings that are found.
+optional clauses, or with nulls, and with what subqueries find from there.  It changes where that binding comes or goes,
+an extension or a match of a subquery does, or a property of their vertices.  So delta plans follow the required
+pattern, and with it that of each optional clause and of each subquery; and the query is asked before and after a batch
+for the vertices of the bindings that are found.  Which are too many does no harm: rows that stay the same cancel out.
+So of conditions only those are followed that say something of the pattern's own elements.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from typing import TypeVar
 
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.compose import is_plain
 from graphdb.grammar.walk import walk
 from graphdb.live.aggregates.distinct_values import NUMBER
-from graphdb.pattern.free import SUBQUERIES
+from graphdb.pattern.bind import conjuncts
+from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables, subqueries_in
+from graphdb.pattern.paths.lengths import all_hold
+from graphdb.pattern.paths.unroll import unroll
 
 NO_MATCHES = "its rows are not the matches of one pattern"
+MOST_PARTS = 12
+"""Patterns that are followed of one query."""
+Chain = tuple[ast.MatchClause, ...]
+"""Clauses of which each goes on from those before it."""
+Element = TypeVar("Element", ast.NodePattern, ast.EdgePattern)
 
 
 class NotIncremental(Exception):
@@ -38,51 +50,41 @@ def with_optional(query: ast.Composite) -> ast.Query:
     optional = [match.optional for match in matches]
     if not matches or optional[0] or optional != sorted(optional):
         raise NotIncremental(NO_MATCHES)
-    if not is_plain([replace(match, optional=False) for match in matches], returns):
-        raise NotIncremental(NO_MATCHES)
     return ast.Query(matches, returns, span=query.span)
 
 
 def runnable(query: ast.Query) -> ast.Query | ast.Composite:
     """Return a query as what prepares queries takes it."""
-    if any(match.optional for match in query.matches):
-        return ast.Composite((query.clauses,), span=query.span)
-    return query
+    if is_plain(query.matches, query.returns):
+        return query
+    return ast.Composite((query.clauses,), span=query.span)
 
 
-def required(query: ast.Query) -> tuple[ast.MatchClause, ...]:
+def required(query: ast.Query) -> Chain:
     """Return the clauses that are not optional."""
     return tuple(match for match in query.matches if not match.optional)
 
 
 def is_alone(query: ast.Query) -> bool:
-    """Whether what is required is a vertex without edges, which has a label or a property that is named."""
-    if len(query.matches) > 1 or len(query.matches[0].patterns) > 1:
+    """Whether what is required is a vertex without edges."""
+    first = required(query)
+    if len(first) > 1 or len(first[0].patterns) > 1:
         return False
-    parts = list(walk(query.matches[0].patterns))
-    nodes = [part for part in parts if isinstance(part, ast.NodePattern)]
-    if len(nodes) != 1 or any(isinstance(part, ast.EdgePattern) for part in parts):
-        return False
-    return nodes[0].iri is None and nodes[0].labels is not None and _asks_for_one(nodes[0].labels)
+    (path,) = first[0].patterns
+    return not path.edges and path.nodes[0].iri is None
 
 
-def _asks_for_one(labels: ast.LabelExpression) -> bool:
-    """Whether what fulfils a label expression has a label."""
-    match labels:
-        case ast.LabelNot():
-            return False
-        case ast.LabelAnd(operands):
-            return any(map(_asks_for_one, operands))
-        case ast.LabelOr(operands):
-            return all(map(_asks_for_one, operands))
-    return True
+def is_one_pattern(query: ast.Query) -> bool:
+    """Whether the rows of a query may be the matches of one pattern."""
+    subqueries = any(isinstance(part, SUBQUERIES) for part in walk(query))
+    return is_plain(query.matches, query.returns) and not is_alone(query) and not subqueries
 
 
-def bindings(query: ast.Query) -> tuple[ast.Query, ...] | None:
-    """Return queries for the vertices of bindings that have other rows after a batch; None where rows are matches.
+def bindings(query: ast.Query) -> tuple[ast.Query, ...]:
+    """Return queries for the vertices of bindings that have other rows after a batch.
 
-    Each is of one pattern: what is required, alone and with an optional clause, and with those whose vertices or edges
-    this names in turn.  It returns the vertices that have names, and how many matches they are of.
+    Each is of one pattern: what is required, alone and with a clause or subquery, and with the clauses whose vertices
+    or edges this names in turn.  It returns the vertices that have names, and how many matches they are of.
 
     Raises
     ------
@@ -90,36 +92,148 @@ def bindings(query: ast.Query) -> tuple[ast.Query, ...] | None:
         It cannot be asked for some bindings alone.
     """
     first = required(query)
-    base = replace(query, matches=first)
-    if len(first) == len(query.matches) and not is_alone(query):
-        return None
-    if any(isinstance(part, SUBQUERIES) for part in walk(query)):
-        raise NotIncremental("its conditions or columns have patterns")
     names = list(dict.fromkeys(_vertices(first)))
     if not names:
         raise NotIncremental("what it requires has no vertex with a name")
+    _refuse_undetermined(query)
     items = [ast.ReturnItem(ast.Variable(name), name, name) for name in names]
     number = ast.ReturnItem(ast.CountStar(), NUMBER, NUMBER)
     returns = ast.ReturnClause((*items, number), span=query.returns.span)
-    known, clauses = _variables(first), list[tuple[set[str], tuple[ast.MatchClause, ...]]]()
-    found = [replace(base, returns=returns)]
+    chains = dict.fromkeys([(), *_chains(query)])
+    parts = dict.fromkeys(part for chain in chains for part in _followed((*first, *chain)))
+    if len(parts) > MOST_PARTS:
+        raise NotIncremental(f"it takes more than {MOST_PARTS} patterns")
+    return tuple(replace(query, matches=matches, returns=returns) for matches in parts)
+
+
+def _refuse_undetermined(query: ast.Query) -> None:
+    """Raise NotIncremental where the rows of a binding may be others each time, or depend on patterns within lists."""
+    for part in walk(query):
+        match part:
+            case ast.ListComprehension() | ast.ListPredicate() | ast.Reduce():
+                if any(isinstance(inner, SUBQUERIES) for inner in walk(part)):
+                    raise NotIncremental("its lists have patterns")
+            case ast.PatternComprehension() | ast.ShortestPath() | ast.Subquery(kind="collect"):
+                raise NotIncremental("a subquery makes lists, whose order is not determined")
+            case ast.PathPattern(selector=ast.Selector()):
+                raise NotIncremental("it chooses among paths")
+
+
+def _chains(query: ast.Query) -> Iterator[Chain]:
+    """Yield what the rows of a binding depend on beside what is required: optional clauses, and subqueries."""
+    first = required(query)
+    known, clauses = _variables(first), list[tuple[set[str], Chain]]()
+
+    def needed(variables: Collection[str]) -> Chain:
+        return tuple(dict.fromkeys(clause for new, chain in clauses if new & {*variables} for clause in chain))
+
+    for subquery in subqueries_in(first):
+        yield from _within(subquery, (), known)
     for match in query.matches[len(first) :]:
         own = _variables(match.patterns)
-        needed = [(new, chain) for new, chain in clauses if new & own]
-        if match.where is not None and any(new & _variables(match.where) - own for new, _ in clauses):
-            match = replace(match, where=None)  # which more matches fulfil
-        chain = tuple(dict.fromkeys([*(clause for _, before in needed for clause in before)]))
-        chain = (*chain, replace(match, optional=False))
+        chain = (*needed(own), match)
         clauses.append((own - known, chain))
         known |= own
-        found.append(replace(query, matches=(*first, *chain), returns=returns))
-    return tuple(found)
+        yield chain
+        for subquery in subqueries_in((match.patterns, match.where)):
+            yield from _within(subquery, (*needed(_variables(subquery)), match), known)
+    for subquery in subqueries_in(query.returns):
+        yield from _within(subquery, needed(_variables(subquery)), known)
 
 
-def _vertices(matches: tuple[ast.MatchClause, ...]) -> list[str]:
-    """Return the names of vertices in MATCH clauses, as often as they stand there."""
-    nodes = (part for part in walk(tuple(match.patterns for match in matches)) if isinstance(part, ast.NodePattern))
-    return [node.variable.name for node in nodes if node.variable is not None]
+def _within(subquery: Subquery, chain: Chain, known: set[str]) -> Iterator[Chain]:
+    """Yield what a subquery depends on beside what is required and a chain, among which there are ``known`` names."""
+    for matches, rest in _clauses(subquery):
+        own, there = chain, set(known)
+        for match in matches:
+            if there.isdisjoint(_variables(match.patterns)):
+                raise NotIncremental("a subquery has a pattern that its row says nothing of")
+            own, there = (*own, match), there | _variables(match.patterns)
+            yield own
+            for inner in subqueries_in((match.patterns, match.where)):
+                yield from _within(inner, own, there)
+        for inner in subqueries_in(rest):
+            yield from _within(inner, own, there)
+
+
+def _clauses(subquery: Subquery) -> Iterator[tuple[Chain, object]]:
+    """Yield the MATCH clauses of each part of a subquery, and what it makes of their rows."""
+    if not isinstance(subquery, ast.Subquery):
+        yield (ast.MatchClause((subquery.pattern,)),), ()  # lists of matches are refused
+        return
+    query = subquery.query
+    for clauses in (query.clauses,) if isinstance(query, ast.Query) else query.parts:
+        matches = tuple(clause for clause in clauses if isinstance(clause, ast.MatchClause) and not clause.optional)
+        rest = clauses[len(matches) :]
+        if clauses[: len(matches)] != matches or not all(isinstance(clause, ast.ReturnClause) for clause in rest):
+            raise NotIncremental("a subquery has other clauses than MATCH and RETURN")
+        yield matches, rest
+
+
+# --- patterns that have all matches of others, and perhaps more
+
+
+def _followed(chain: Chain) -> Iterator[Chain]:
+    """Yield clauses of plain patterns, all of them required, which together match whatever others do."""
+    names = {name for match in chain for path in match.patterns for name in _names(path)}
+    matches = tuple(_without(match, names) for match in chain)
+    if all(path.plain for match in matches for path in match.patterns):
+        yield matches
+        return
+    versions = unroll(matches, names)
+    if versions is None:
+        raise NotIncremental("its paths may be of many lengths")
+    for version in versions:
+        if version.same:
+            raise NotIncremental("its paths may have no edge")
+        yield version.matches
+
+
+def _names(path: ast.PathPattern) -> Iterator[str]:
+    """Yield the names of a path's vertices and single edges."""
+    edges = (edge for edge in path.edges if isinstance(edge, ast.EdgePattern) and edge.single)
+    named = [*(node.variable for node in path.nodes), *(edge.variable for edge in edges)]
+    yield from (variable.name for variable in named if variable is not None)
+
+
+def _without(match: ast.MatchClause, names: set[str]) -> ast.MatchClause:
+    """Return a clause without what it asks of others than elements of some names, or of whole paths."""
+    patterns, mode = match.patterns, match.mode
+    if mode is not ast.MatchMode.INDUCED and any(not replace(path, variable=None).plain for path in patterns):
+        mode = ast.MatchMode.REPEATABLE_ELEMENTS
+    where = [condition for condition in conjuncts(match.where) if _says(condition, names)]
+    paths = tuple(_path_without(path, names) for path in patterns)
+    return replace(match, patterns=paths, mode=mode, where=all_hold(where, match.span), optional=False)
+
+
+def _path_without(path: ast.PathPattern, names: set[str]) -> ast.PathPattern:
+    nodes = tuple(_element_without(node, names) for node in path.nodes)
+    edges: list[ast.EdgePattern | ast.Subpath] = []
+    for edge in path.edges:
+        if isinstance(edge, ast.Subpath):
+            edges.append(replace(edge, pattern=_path_without(edge.pattern, set()), where=None))
+        else:
+            edge = _element_without(edge, names)
+            edges.append(edge if edge.single else replace(edge, variable=None))
+    return replace(path, nodes=nodes, edges=tuple(edges), variable=None, mode=None, selector=None, cost=None)
+
+
+def _element_without(part: Element, names: set[str]) -> Element:
+    properties = part.properties if _says(part.properties, names) else None
+    return replace(part, properties=properties, where=part.where if _says(part.where, names) else None)
+
+
+def _says(condition: ast.Expression | None, names: set[str]) -> bool:
+    """Whether a condition is one on elements of some names alone, that one SQL statement over their match has."""
+    clause = ast.MatchClause((), where=condition)
+    subqueries = any(isinstance(part, SUBQUERIES) for part in walk(condition))
+    return not subqueries and free_variables(condition) <= names and is_plain((clause,), ast.ReturnClause(()))
+
+
+def _vertices(matches: Chain) -> Iterator[str]:
+    """Yield the names of vertices in MATCH clauses, as often as they stand there."""
+    nodes = (node for match in matches for path in match.patterns for node in path.nodes)
+    yield from (node.variable.name for node in nodes if node.variable is not None)
 
 
 def _variables(syntax: object) -> set[str]:

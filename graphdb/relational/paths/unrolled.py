@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.common.values.types import EDGE, INTEGER, PATH, Type, list_of, sql_type
 from graphdb.grammar import syntax as ast
@@ -29,10 +30,12 @@ from graphdb.relational.paths.base import (
 from graphdb.relational.projection.relation import BINDINGS, Source
 from graphdb.relational.projection.return_clause import wanted, window_of
 from graphdb.relational.projection.sql import counted
+from graphdb.relational.query import Prepared
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.arrow import table_of
 
+Ids = NDArray[np.int64]
 Matches = tuple[ast.MatchClause, ...]
 
 
@@ -137,6 +140,13 @@ class UnrolledRun(PathBase):
         sql = self._projecting(bound, Source.of(view), parameters=parameters).relation(chosen)
         own = replace(needs, vertices=tuple(sorted(vertices)), edges=tuple(sorted(edges)))
         return Part(bound, self._planned(bound, own), own), sql
+
+    def _of_there(self, prepared: Prepared, there: Mapping[str, Ids]) -> Prepared:
+        """Return a query with plans of now, of each version where it has several."""
+        if not isinstance(prepared, Unrolled):
+            return super()._of_there(prepared, there)
+        plans = (replace(part, plan=self._planned(part.bound, part.needs, there)) for part in prepared.parts)
+        return replace(prepared, parts=tuple(plans))
 
     def count_unrolled(self, prepared: Unrolled) -> int:
         """Count the matches of all versions."""

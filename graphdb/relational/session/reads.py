@@ -218,7 +218,7 @@ def facts_read(query: ast.Query, names: Names, type_label: int | None, text: str
 
 
 def _elements(query: ast.Query) -> Iterator[str]:
-    """Yield the names of a query's vertices and edges."""
-    for piece in walk(query.matches):
+    """Yield the names of a query's vertices and edges, those of its subqueries included."""
+    for piece in walk(query):
         if isinstance(piece, (ast.NodePattern, ast.EdgePattern)) and piece.variable is not None:
             yield piece.variable.name

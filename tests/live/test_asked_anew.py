@@ -1,0 +1,221 @@
+"""Random queries whose rows are asked for anew, for the vertices that delta plans find: against the queries run anew.
+
+They have subqueries, paths of several lengths, optional clauses, INDUCED among edges with properties and parallel ones,
+and vertices without labels, in all match modes.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import graphdb
+from graphdb.common.errors import GraphDBError
+from tests.fuzz import scaled
+from tests.live.test_parallel_edges import explained
+from tests.live.test_parallel_edges import write as write_edges
+from tests.live.writes import Draw, bag, begin, check, load, opened, statement, strategies
+
+MODES = ("", "", "REPEATABLE ELEMENTS ", "DIFFERENT NODES ", "INDUCED ", "DIFFERENT EDGES ")
+LABELS = ("", "", ":A", ":B", ":A|B", ":!A", ":New")
+EDGES = ("-[:R]->", "<-[:R]-", "-[:S]->", "-[:R]-", "-[:R|S]->", "-[]->", "-[:!S]->", "-[:T]->")
+LENGTHS = ("-[:R*1..2]->", "-[:R]->{1,2}", "-[:S*2]-", "<-[:R|S*1..3]-", "-[:R {w: 1}]->{1,2}")
+CONDITIONS = (
+    "a.k > 1",
+    "a.k = 1 OR a.i < 3",
+    "a.k IS NULL",
+    "NOT a:A",
+    "a.i IN [1, 2, 5]",
+    "any(x IN [1, 2] WHERE x = a.k)",
+)
+SUBQUERIES = (
+    "EXISTS {{ ({0})-[:S]->() }}",
+    "NOT EXISTS {{ ({0})-[:S]->(z:A) }}",
+    "EXISTS {{ ({0})-[:R]->(z) WHERE z.k > coalesce({0}.k, 0) }}",
+    "EXISTS {{ MATCH ({0})-[:R]->(z) WHERE NOT (z)-[:S]->() RETURN z }}",
+    "EXISTS {{ ({0})-[y:R]->() WHERE y.w > 0 }}",
+    "EXISTS {{ ({0})-[:R]->(z) WHERE EXISTS {{ (z)-[:S]->({{k: 1}}) }} }}",
+    "COUNT {{ ({0})-[:R]->() }} > 1",
+    "COUNT {{ MATCH ({0})-[:R]->(z) MATCH (z)-[:S]-(w) RETURN w }} = 1",
+    "({0})-[:S]->()",
+    "NOT ({0})-[:R]->(:B)",
+    "NOT ({0})<-[:R]-({1})",
+    "({0})-[:S]-({1})",
+    "EXISTS {{ ({0})-[:R*1..2]->(:B) }}",
+    "EXISTS {{ ({0})-[:R]->(z)-[:S]->({1}) }}",
+)
+COLUMNS = (
+    "{0}.i", "{1}.k", "{0}.i + coalesce({1}.i, 0)", "COUNT {{ ({0})-[:S]->() }}", "EXISTS {{ ({1})-[:R]->(:A) }}",
+    "COUNT {{ ({1})-[:R*1..2]->(z) WHERE z.k > 0 }}", "{0} {{.i, .k}}", "[x IN [{0}.i, {1}.i] WHERE x > 1]", "{0}",
+    "labels({1})", "size(keys({0}))", "({0})-[:S]->({1})",
+)  # fmt: skip
+MEASURES = ("count(*)", "count({1})", "sum({1}.i)", "min({1}.i)", "max({0}.i)", "count(DISTINCT {1})", "avg({0}.i)")
+
+
+def one(draw: Draw, options: tuple[str, ...]) -> str:
+    return str(draw.choice(options))
+
+
+def path(draw: Draw, first: str, last: str, most: float) -> str:
+    """Return a path from one vertex to another, of one edge or, with a probability, several lengths."""
+    between = one(draw, LENGTHS if draw.random() < most else EDGES)
+    if draw.random() < 0.25:
+        between += f"({one(draw, LABELS)}){one(draw, EDGES)}"
+    return f"({first}{one(draw, LABELS)}){between}({last}{one(draw, LABELS)})"
+
+
+def query(draw: Draw) -> str:
+    """Return a random query."""
+    names = ["a", "b"]
+    if draw.random() < 0.35:
+        text, names = f"MATCH (a{one(draw, LABELS)})", ["a", "a"]
+    else:
+        mode = one(draw, MODES)
+        text = f"MATCH {mode}{path(draw, 'a', 'b', 0.0 if mode == 'INDUCED ' else 0.3)}"
+    conditions = []
+    if draw.random() < 0.3:
+        conditions.append(one(draw, CONDITIONS))
+    if draw.random() < 0.5:
+        conditions.append(one(draw, SUBQUERIES).format(*names))
+    if conditions:
+        text += f" WHERE {' OR '.join(conditions) if draw.random() < 0.2 else ' AND '.join(conditions)}"
+    for new in "cd"[: int(draw.choice(3, p=[0.4, 0.4, 0.2]))]:
+        start = one(draw, tuple(names))
+        mode = one(draw, MODES)
+        text += f" OPTIONAL MATCH {mode}{path(draw, start, new, 0.0 if mode == 'INDUCED ' else 0.3)}"
+        if draw.random() < 0.5:
+            text += f" WHERE {one(draw, SUBQUERIES).format(new, start)}"
+        names.append(new)
+    columns = draw.choice(COLUMNS, int(draw.integers(1, 4)), replace=False).tolist()
+    if draw.random() < 0.3:
+        keys = [column for column in columns[:1] if column.startswith("{0}.i")]
+        columns = keys + draw.choice(MEASURES, int(draw.integers(1, 3)), replace=False).tolist()
+    ends = names[0], names[-1]
+    shown = ", ".join(f"{column.format(*ends)} AS c{i}" for i, column in enumerate(columns))
+    return f"{text} RETURN {'DISTINCT ' if draw.random() < 0.1 else ''}{shown}"
+
+
+def created(db: graphdb.Database, draw: Draw, count: int) -> dict[str, str]:
+    """Create so many random queries, and return them; such as are no queries are drawn anew."""
+    queries: dict[str, str] = {}
+    while len(queries) < count:
+        name, text = f"q{len(queries)}", query(draw)
+        try:
+            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+        except GraphDBError:
+            continue
+        queries[name] = text
+    return queries
+
+
+@settings(max_examples=scaled(12), deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(st.integers(0, 1 << 32))
+def test_answers_follow_every_batch(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "a.duckdb"
+        db = opened(file)
+        begin(db, draw, 0)
+        queries = created(db, draw, 5)
+        stored = {name: bag(db, f"FROM {name}") for name in queries}
+        for _ in range(8):
+            kind = draw.random()
+            if kind < 0.2:
+                db.query("BEGIN")
+                for _ in range(3):
+                    db.query(statement(draw))
+                db.query("ROLLBACK" if draw.random() < 0.4 else "COMMIT")
+            elif kind < 0.3:
+                db.close()
+                db = opened(file)
+            elif kind < 0.4:
+                load(db, draw)
+            elif kind < 0.6:
+                db.query(write_edges(draw))
+            else:
+                db.query(statement(draw))
+            check(db, queries, stored)
+        db.close()
+
+
+MAINTAINED = {
+    "exists": "MATCH (a)-[:R]->(b) WHERE EXISTS { (b)-[:S]->(c) WHERE c.k > a.k } RETURN a.i AS i, b.i AS j",
+    "none": "MATCH (a:A) WHERE NOT (a)-[:R]->() RETURN a.i AS i",
+    "counted": "MATCH (a:A) RETURN a.i AS i, COUNT { (a)-[:R]->(b)-[:S]->() } AS n",
+    "optional": "MATCH (a:A) OPTIONAL MATCH (a)-[:S]->(b) WHERE NOT EXISTS { (b)-[:R]->(:B) } RETURN a.i AS i, b.i AS j",
+    "column": "MATCH (a:A) OPTIONAL MATCH (a)-[:S]->(b) RETURN a.i AS i, COUNT { (b)-[:R]->() } AS n",
+    "nested": "MATCH (a)-[:R]->(b) WHERE EXISTS { (b)-[:S]->(c) WHERE NOT (c)-[:R]->() } RETURN a.i AS i, count(*) AS n",
+    "lengths": "MATCH (a:A)-[:R*1..2]->(b:B) RETURN a.i AS i, b.k AS k",
+    "walks": "MATCH REPEATABLE ELEMENTS (a:A)-[:R]->{2}(b)-[:S]-(c) RETURN a.i AS i, count(*) AS n",
+    "bracketed": "MATCH (a:A) ((x)-[:R]->(y)-[:S]->(z) WHERE y.k > 0){1,2} (b) RETURN a.i AS i, b.i AS j",
+    "reached": "MATCH (a:B) OPTIONAL MATCH (a)-[:S*1..2]->(b:A) RETURN a.i AS i, b.i AS j",
+    "path": "MATCH p = (a:A)-[:R]->(b) RETURN length(p) AS n, b.i AS j",
+    "induced": "MATCH INDUCED (a)-[e:R]->(b)-[:R]->(c) RETURN a.i AS i, e.w AS w",
+    "listed": "MATCH (a)-[:R]->(b) RETURN [x IN [a.i, b.i] WHERE x > 1] AS l, a {.i, .k} AS m",
+    "any": "MATCH (a) WHERE a.k > 1 RETURN a.i AS i",
+    "others": "MATCH (a:!A) OPTIONAL MATCH (a)-[:R]->(b) RETURN a.i AS i, b.i AS j",
+    "all": "MATCH (a) RETURN count(*) AS n, max(a.i) AS m",
+}
+
+
+def test_delta_plans_are_used() -> None:
+    draw = np.random.default_rng(3)
+    with opened(None) as db:
+        begin(db, draw, 0)
+        db.query("MATCH (a:A {i: 1}), (b:B {i: 1}) CREATE (a)-[:R {w: 1}]->(b)")
+        for name, text in MAINTAINED.items():
+            db.query(f"CREATE CONTINUOUS QUERY q_{name} AS {text}")
+            assert "maintained by delta plans" in explained(db, f"q_{name}"), text
+        stored = {f"q_{name}": bag(db, f"FROM q_{name}") for name in MAINTAINED}
+        for number in range(6):
+            db.query(f"MATCH (a:A {{i: {number % 4}}}), (b:B {{i: {number}}}) MERGE (a)-[:R]->(b) MERGE (b)-[:S]->(a)")
+            db.query(f"MATCH (a:A {{i: {number}}})-[e:R]->() SET a.k = {number % 3}, e.w = {number}")
+            db.query(f"MATCH (a:B {{i: {number}}})-[e:S]->() DELETE e")
+            check(db, {f"q_{name}": text for name, text in MAINTAINED.items()}, stored)
+        assert strategies(db)["compared"] == 0
+
+
+def test_only_what_changed_is_asked_for() -> None:
+    with opened(None) as db:
+        db.query("UNWIND range(0, 99) AS x CREATE (:A {i: x})-[:R]->(:B {i: x})-[:S]->(:C {i: x})")
+        db.query("CREATE CONTINUOUS QUERY q AS MATCH (a:A) WHERE EXISTS { (a)-[:R]->()-[:S]->() } RETURN a.i AS i")
+        db.query("CREATE CONTINUOUS QUERY p AS MATCH (a:A)-[*1..2]->(c:C) RETURN a.i AS i, c.i AS j")
+        db.query("MATCH (b:B {i: 7})-[e:S]->() DELETE e")
+        db.query("MATCH (b:B {i: 8}), (c:C {i: 7}) CREATE (b)-[:S]->(c)")
+        assert db.sql("SELECT batch, change, i FROM q_changes").fetchall() == [(1, -1, 7)]
+        changes = db.sql("SELECT batch, change, i, j FROM p_changes ORDER BY ALL").fetchall()
+        assert changes == [(1, -1, 7, 7), (2, 1, 8, 7)]
+        assert set(strategies(db)) == {"delta plans"}
+
+
+def test_conditions_on_single_edges_follow_all_edges_of_a_label() -> None:
+    text = "MATCH (a:A)-[e:R {w: 1}]->(b) OPTIONAL MATCH (b)-[:S]->(c) RETURN a.i AS i, c.i AS j"
+    with opened(None) as db:
+        db.query("UNWIND range(0, 9) AS x CREATE (:A {i: x})-[:R {w: x % 2}]->(:B {i: x})-[:S]->(:B {i: -x})")
+        db.query(f"CREATE CONTINUOUS QUERY q AS {text}")
+        stored = {"q": bag(db, "FROM q")}
+        for change in (
+            "MATCH (b:B {i: 1})-[e:S]->() DELETE e",
+            "MATCH (a:A {i: 4}), (b:B {i: 5}) CREATE (a)-[:R]->(b)",  # all edges of R have other places
+            "MATCH (b:B {i: 7})-[e:S]->() DELETE e",
+        ):
+            db.query(change)
+            check(db, {"q": text}, stored)
+
+
+def test_induced_goes_on_where_edges_become_parallel() -> None:
+    text = "MATCH INDUCED (a)-[:R]->(b)-[:R]->(c) RETURN a.i AS i, c.i AS j"
+    with opened(None) as db:
+        db.query("UNWIND range(0, 4) AS x CREATE (:A {i: x})-[:R]->(:B {i: x})-[:R]->(:B {i: -x})")
+        db.query(f"CREATE CONTINUOUS QUERY q AS {text}")
+        stored = {"q": bag(db, "FROM q")}
+        for number in range(4):
+            db.query(f"MATCH (a:A {{i: {number}}})-[:R]->(b) CREATE (a)-[:R]->(b)")
+            check(db, {"q": text}, stored)
+        db.query("MATCH (a:A)-[e:R]->(b) WITH a, b, collect(e) AS l WHERE size(l) > 1 UNWIND l[1..] AS e DELETE e")
+        check(db, {"q": text}, stored)
+        assert strategies(db)["delta plans"] >= 3
