@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from graphdb.storage.loaders import streams
 from graphdb.storage.loaders.streams import BadLine
-from graphdb.storage.loaders.tables.delimited import literal, mapped, sizes
+from graphdb.storage.loaders.tables.delimited import literal, mapped, sizes, whole_numbers
 
 if TYPE_CHECKING:
     import duckdb
@@ -64,11 +64,17 @@ class CsvFile:
         stored = ", store_rejects = true" if rejects else ""
         connection.execute(f"CREATE OR REPLACE TABLE {table} AS FROM {self.source(stored)}")
 
-    def source(self, more: str = "") -> str:
-        """SQL that reads it: what can stand after FROM."""
+    def whole_numbers(self, *, shortest: bool) -> bool:
+        """Whether it consists of whole numbers: see :func:`.delimited.whole_numbers`."""
+        if not self._delimiter.isascii() or {self._delimiter, self._dialect.quote} & set("-0123456789"):
+            return False
+        return whole_numbers(self._path, self._empty + self._dialect.header, self._delimiter, shortest=shortest)
+
+    def source(self, more: str = "", numbers: Collection[str] = ()) -> str:
+        """SQL that reads it: what can stand after FROM.  Columns are texts but for ``numbers``."""
         import glob
 
-        types = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in self._columns)
+        types = ", ".join(f"{literal(name)}: '{'BIGINT' if name in numbers else 'VARCHAR'}'" for name in self._columns)
         dialect, quote = self._dialect, literal(self._dialect.quote)
         said = f"header = {str(dialect.header).lower()}, skip = {self._empty}, auto_detect = false"
         said += f", delim = {literal(self._delimiter)}, nullstr = {literal(dialect.null)}"
