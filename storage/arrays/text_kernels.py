@@ -14,8 +14,9 @@ from graphdb.storage.compile.kernels import copy, entry, kernel, load, mix, word
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
-_U8 = np.uint8(0)
+_U8, _U32 = np.uint8(0), np.uint32(0)
 _MULTIPLIER = 0x9E3779B1
 
 
@@ -61,86 +62,166 @@ def put(data: Bytes, offsets: Ints, at: Ints, begins: Ints, out: Bytes, behind: 
 
 
 @kernel
+def _half(at: int) -> np.uint64:
+    """Four bytes, as the lower half of eight."""
+    return np.uint64(load(at, 0, _U32))
+
+
+@kernel
 def _hash(source: int, length: int, key: int) -> int:
     """Return 63 bits of hash of some bytes (as in wyhash), which nobody knows who does not know the ``key``."""
     k0, k1 = word(key), word(key + 8)
     found = k0 ^ np.uint64(length)
-    i = 0
-    while i + 8 <= length:
-        found = mix(word(source + i) ^ k1, found)
-        i += 8
-    rest = np.uint64(0)
-    while i < length:
-        rest = rest << np.uint64(8) | np.uint64(load(source, i, _U8))
-        i += 1
+    if length >= 8:
+        i = 0
+        while i + 8 < length:
+            found = mix(word(source + i) ^ k1, found)
+            i += 8
+        rest = word(source + length - 8)
+    elif length >= 4:
+        rest = _half(source) << np.uint64(32) | _half(source + length - 4)
+    else:
+        rest = np.uint64(0)
+        for i in range(length):
+            rest = rest << np.uint64(8) | np.uint64(load(source, i, _U8))
     return int(np.int64(mix(rest ^ k1, found) >> np.uint64(1)))
 
 
 @kernel
 def _same(left: int, right: int, length: int) -> bool:
+    if length >= 8:
+        i = 0
+        while i + 8 < length:
+            if word(left + i) != word(right + i):
+                return False
+            i += 8
+        return bool(word(left + length - 8) == word(right + length - 8))
+    if length >= 4:
+        return bool(_half(left) == _half(right) and _half(left + length - 4) == _half(right + length - 4))
     i = 0
-    while i + 8 <= length:
-        if word(left + i) != word(right + i):
-            return False
-        i += 8
-    while i < length:
-        if load(left, i, _U8) != load(right, i, _U8):
-            return False
+    while i < length and load(left, i, _U8) == load(right, i, _U8):
         i += 1
-    return True
+    return bool(i == length)
 
 
-@entry("u1[:], i8[:], u8[:], i8[:, :], i8[:], i8[:] -> i8")
-def number_texts(data: Bytes, offsets: Ints, key: NDArray[np.uint64], table: Ints, numbers: Ints, firsts: Ints) -> int:
-    """Number the different texts in the order in which they first come; return how many there are.
+@kernel
+def _place(hashed: int, size: int) -> int:
+    """Return where a table of so many slots has what has a hash of 63 bits, or is looked at first."""
+    return ((hashed & 0xFFFFFFFF) * size) >> 32
+
+
+@entry("u1[:], i8[:], b1[:], u8[:], i8, i8[:, :], i8, T[:], i8[:] -> i8, i8")
+def number_texts(
+    data: Bytes,
+    offsets: Ints,
+    valid: Flags,
+    key: NDArray[np.uint64],
+    begin: int,
+    table: Ints,
+    count: int,
+    numbers: NDArray[Any],
+    firsts: Ints,
+) -> tuple[int, int]:
+    """Number the different texts in the order in which they first come, from place ``begin`` on.
 
     Parameters
     ----------
+    valid : bool[n] or bool[0]
+        Which texts are not null; all, where it is empty.
     key : uint64[2]
         Secret numbers.
     table : int64[slots, 2]
-        For more texts than there are, all -1.
-    numbers, firsts : int64[n]
-        Receive the number of each text, and where each different one comes first.
+        The hash and the number of each of the ``count`` different texts that there are so far; -1 elsewhere.
+    numbers, firsts : T[n], int64[n]
+        Receive the number of each text, -1 for null, and where each different one comes first.
+
+    Returns
+    -------
+    Before which place half of the table was full, and how many different texts there are then.
     """
-    size, base, secret, count = len(table), data.ctypes.data, key.ctypes.data, 0
-    for i in range(len(offsets) - 1):
-        begin, length = offsets[i], offsets[i + 1] - offsets[i]
-        hashed = _hash(base + begin, length, secret)
-        slot = ((hashed & 0xFFFFFFFF) * size) >> 32
-        found = -1
+    size, base, secret = len(table), data.ctypes.data, key.ctypes.data
+    for i in range(begin, len(offsets) - 1):
+        if len(valid) and not valid[i]:
+            numbers[i] = -1
+            continue
+        start, length = offsets[i], offsets[i + 1] - offsets[i]
+        hashed = _hash(base + start, length, secret)
+        slot = _place(hashed, size)
+        found = np.int64(-1)
         while table[slot, 1] != -1 and found < 0:
             if table[slot, 0] == hashed:
                 first = firsts[table[slot, 1]]
-                if offsets[first + 1] - offsets[first] == length and _same(base + begin, base + offsets[first], length):
+                at = offsets[first]
+                if offsets[first + 1] - at == length and _same(base + start, base + at, length):
                     found = table[slot, 1]
             if found < 0:
                 slot = slot + 1 if slot + 1 < size else 0
         if found < 0:
-            found = count
+            if 2 * count >= size:
+                return i, count
+            found = np.int64(count)
             table[slot, 0], table[slot, 1] = hashed, found
             firsts[found] = i
             count += 1
         numbers[i] = found
-    return count
+    return len(offsets) - 1, count
 
 
-@entry("i8[:], i8[:], i8[:], i8[:] -> i8")
-def number_integers(values: Ints, table: Ints, numbers: Ints, distinct: Ints) -> int:
-    """Number the different integers in the order in which they first come; return how many there are.
+@entry("i8[:, :], i8[:, :]")
+def put_hashes(former: Ints, table: Ints) -> None:
+    """Write what a table of :func:`number_texts` has into one with more slots."""
+    size = len(table)
+    for i in range(len(former)):
+        if former[i, 1] != -1:
+            slot = _place(former[i, 0], size)
+            while table[slot, 1] != -1:
+                slot = slot + 1 if slot + 1 < size else 0
+            table[slot, 0], table[slot, 1] = former[i, 0], former[i, 1]
 
-    ``table`` (int64[slots], all -1) has room for more values than there are; ``numbers`` and ``distinct`` (int64[n])
-    receive the number of each value, and the different ones.
+
+@kernel
+def _slot(value: int, size: int) -> int:
+    """Return where a table of so many slots has an integer, or is looked at first."""
+    return (((value ^ (value >> 32)) * _MULTIPLIER & 0xFFFFFFFF) * size) >> 32
+
+
+@entry("i8[:], b1[:], i8, i4[:], i8, T[:], i8[:] -> i8, i8")
+def number_integers(
+    values: Ints, valid: Flags, begin: int, table: NDArray[np.int32], count: int, numbers: NDArray[Any], distinct: Ints
+) -> tuple[int, int]:
+    """Number the different integers in the order in which they first come, from place ``begin`` on.
+
+    ``table`` (int32[slots]) has the numbers of the ``count`` integers that there are so far, -1 elsewhere, and
+    ``distinct`` (int64[slots / 2]) these integers.  ``numbers`` (T[n]) receives the number of each value; ``valid`` and
+    what is returned are as in :func:`number_texts`.
     """
-    size, count = len(table), 0
-    for i in range(len(values)):
+    size = len(table)
+    for i in range(begin, len(values)):
+        if len(valid) and not valid[i]:
+            numbers[i] = -1
+            continue
         value = values[i]
-        slot = (((value ^ (value >> 32)) * _MULTIPLIER & 0xFFFFFFFF) * size) >> 32
+        slot = _slot(value, size)
         while table[slot] != -1 and distinct[table[slot]] != value:
             slot = slot + 1 if slot + 1 < size else 0
-        if table[slot] == -1:
-            table[slot] = count
+        found = np.int64(table[slot])
+        if found == -1:
+            if 2 * count >= size:
+                return i, count
+            found = np.int64(count)
+            table[slot] = found
             distinct[count] = value
             count += 1
-        numbers[i] = table[slot]
-    return count
+        numbers[i] = found
+    return len(values), count
+
+
+@entry("i8[:], i4[:]")
+def put_integers(distinct: Ints, table: NDArray[np.int32]) -> None:
+    """Write the numbers of different integers into an empty table of :func:`number_integers`."""
+    size = len(table)
+    for number in range(len(distinct)):
+        slot = _slot(distinct[number], size)
+        while table[slot] != -1:
+            slot = slot + 1 if slot + 1 < size else 0
+        table[slot] = number

@@ -14,6 +14,12 @@ from graphdb.storage.arrays.arrow import string_places
 
 Ints = NDArray[np.int64]
 
+_ALL = np.empty(0, np.bool_)
+"""What says that all values are valid."""
+
+_FEW = 1 << 15
+"""Different values that there is room for at first: a table for as many as there may be is slow where most repeat."""
+
 
 def gathered(array: arrow.Array, first: int, ids: NDArray[np.integer[Any]]) -> tuple[arrow.Array, int] | None:
     """Return the values of ids, of an array of those from ``first`` on, and how many ids are beyond the last one.
@@ -96,38 +102,52 @@ def beginning_with(prefix: bytes, array: arrow.Array) -> Ints:
     return found
 
 
-def numbered_texts(array: arrow.Array) -> tuple[arrow.Array, Ints]:
+def numbered_texts(
+    array: arrow.Array, type: type[np.signedinteger[Any]] = np.int64
+) -> tuple[arrow.Array, NDArray[Any]]:
     """Return the different texts in the order in which they first come, and which of them each is; -1 for null."""
     from graphdb.storage.arrays import text_kernels as kernels
 
-    chosen = None if array.valid is None else np.flatnonzero(array.valid)
-    some = array if chosen is None else array.drop_null()
-    data, offsets = string_places(some)
-    numbers, firsts = np.empty(len(some), np.int64), np.empty(len(some), np.int64)
-    key, table = np.frombuffer(os.urandom(16), np.uint64), np.full((2 * len(some) + 2, 2), -1, np.int64)
-    count = kernels.number_texts(data, offsets, key, table, numbers, firsts)
-    distinct = some if count == len(some) else taken(some, firsts[:count])
-    return distinct, _spread(numbers, chosen, len(array))
+    data, offsets = string_places(array)
+    numbers, firsts = np.empty(len(array), type), np.empty(len(array), np.int64)
+    given = data, offsets, _valid(array), np.frombuffer(os.urandom(16), np.uint64)
+    table = np.full((2 * min(len(array), _FEW) + 2, 2), -1, np.int64)
+    at, count = kernels.number_texts(*given, 0, table, 0, numbers, firsts)
+    while at < len(array):
+        former, table = table, np.full((4 * len(table), 2), -1, np.int64)
+        kernels.put_hashes(former, table)
+        at, count = kernels.number_texts(*given, at, table, count, numbers, firsts)
+    return array if count == len(array) else taken(array, firsts[:count]), numbers
 
 
-def numbered(array: arrow.Array) -> tuple[arrow.Array, Ints]:
+def numbered(array: arrow.Array, type: type[np.signedinteger[Any]] = np.int64) -> tuple[arrow.Array, NDArray[Any]]:
     """Return the different values of a column without parts, and which of them each is; -1 for null.
 
     They are in the order in which they first come, and differ where their bits do: there are two zeros.
     """
     array = array.decoded()
     if array.offsets is not None:
-        return numbered_texts(array)
-    chosen = None if array.valid is None else np.flatnonzero(array.valid)
-    some = array.drop_null()
-    data = some.data
+        return numbered_texts(array, type)
+    data = array.data
     assert data is not None
     if data.dtype.itemsize <= 8:
-        integral = data.dtype.kind in "iub"
-        which = number_integers(data if integral else np.ascontiguousarray(data).view(f"i{data.dtype.itemsize}"))[1]
-    else:
-        which = number_rows(np.ascontiguousarray(data).view(np.int64).reshape(len(data), -1).T)
-    return some.take(firsts_of(which)), _spread(which, chosen, len(array))
+        integral, numbers = data.dtype.kind in "iub", np.empty(len(array), type)
+        bits = data if integral else np.ascontiguousarray(data).view(f"i{data.dtype.itemsize}")
+        different = Different(len(array))
+        different.number(bits, numbers, _valid(array))
+        values = different.values.astype(bits.dtype)
+        return arrow.Array(array.type, len(values), None, values.view(data.dtype)), numbers
+    some = array.drop_null()
+    assert some.data is not None
+    which = number_rows(np.ascontiguousarray(some.data).view(np.int64).reshape(len(some), -1).T)
+    numbers = np.full(len(array), -1, type)
+    numbers[array.is_valid()] = which
+    return some.take(firsts_of(which)), numbers
+
+
+def _valid(array: arrow.Array) -> NDArray[np.bool_]:
+    """Return which values of an array are not null; nothing, where all are."""
+    return _ALL if array.valid is None else np.ascontiguousarray(array.valid)
 
 
 def number_rows(columns: Iterable[NDArray[np.integer[Any]]]) -> Ints:
@@ -148,17 +168,40 @@ def firsts_of(which: Ints) -> Ints:
 
 def number_integers(integers: NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:
     """Return the different integers in the order in which they first come, and which of them each is."""
-    from graphdb.storage.arrays import text_kernels as kernels
-
-    numbers, distinct = np.empty(len(integers), np.int64), np.empty(len(integers), np.int64)
-    table = np.full(2 * len(integers) + 2, -1, np.int64)
-    count = kernels.number_integers(np.ascontiguousarray(integers, np.int64), table, numbers, distinct)
-    return distinct[:count], numbers
+    numbers = np.empty(len(integers), np.int64)
+    different = Different(len(integers))
+    different.number(integers, numbers)
+    return different.values, numbers
 
 
-def _spread(numbers: Ints, chosen: NDArray[np.int64] | None, count: int) -> Ints:
-    if chosen is None:
-        return numbers
-    found = np.full(count, -1, np.int64)
-    found[chosen] = numbers
-    return found
+class Different:
+    """Integers numbered in the order in which they first come, array after array; ``most`` is how many may come."""
+
+    def __init__(self, most: int) -> None:
+        few = min(most, _FEW) + 1
+        self._table, self._values, self._count = np.full(2 * few, -1, np.int32), np.empty(few, np.int64), 0
+
+    @property
+    def values(self) -> Ints:
+        """The different ones."""
+        return self._values[: self._count]
+
+    def number(
+        self,
+        integers: NDArray[np.integer[Any]],
+        numbers: NDArray[np.integer[Any]],
+        valid: NDArray[np.bool_] = _ALL,
+    ) -> None:
+        """Write which of the different integers each is (int32 or int64), -1 where it is not ``valid``."""
+        from graphdb.storage.arrays import text_kernels as kernels
+
+        given, at = np.ascontiguousarray(integers, np.int64), 0
+        while True:
+            at, self._count = kernels.number_integers(given, valid, at, self._table, self._count, numbers, self._values)
+            if at == len(given):
+                return
+            former = self.values
+            self._table = np.full(4 * len(self._table), -1, np.int32)
+            self._values = np.empty(4 * len(self._values), np.int64)
+            self._values[: len(former)] = former
+            kernels.put_integers(former, self._table)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from graphdb.common import arrow
+from graphdb.storage.arrays import texts
 from graphdb.storage.arrays.texts import beginning_with
 from graphdb.storage.loaders.patch import operations
 
@@ -15,12 +16,12 @@ from graphdb.storage.loaders.patch import operations
 @pytest.mark.parametrize("seed", range(20))
 def test_texts_by_how_they_begin(seed: int) -> None:
     draw = random.Random(seed)
-    texts = [draw.choice([None, "".join(draw.choices("_:é", k=draw.randrange(5)))]) for _ in range(draw.randrange(60))]
+    given = [draw.choice([None, "".join(draw.choices("_:é", k=draw.randrange(5)))]) for _ in range(draw.randrange(60))]
     for prefix in ("_", "_:", "_:é", ":_:_:"):
-        expected = [place for place, text in enumerate(texts) if text is not None and text.startswith(prefix)]
-        plain = arrow.array(texts, arrow.STRING)
-        numbers = np.array([place if text is not None else 0 for place, text in enumerate(texts)], np.int32)
-        there = np.array([text is not None for text in texts], bool)
+        expected = [place for place, text in enumerate(given) if text is not None and text.startswith(prefix)]
+        plain = arrow.array(given, arrow.STRING)
+        numbers = np.array([place if text is not None else 0 for place, text in enumerate(given)], np.int32)
+        there = np.array([text is not None for text in given], bool)
         for array in (
             plain,
             plain.cast(arrow.LARGE_STRING),
@@ -39,3 +40,26 @@ def test_blank_nodes_are_named_as_the_text_names_them() -> None:
     assert sorted(zip(*map(arrow.pylist, found.literals), strict=True)) == [("1", "x:t", None), ("_:f0_", None, "de")]
     nothing = operations(b"\n", np.empty(0, bool), "batch")
     assert (len(nothing.resources), [len(column) for column in nothing.literals]) == (0, [0, 0, 0])
+
+
+@pytest.mark.parametrize("type", [arrow.INT64, arrow.INT32, arrow.FLOAT64, arrow.STRING, arrow.BOOL])
+def test_more_different_values_than_a_table_has_room_for(type: arrow.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbered in the order in which they first come, whatever the table's size, against a dictionary."""
+    monkeypatch.setattr(texts, "_FEW", 3)
+    draw = random.Random(4)
+    makes = {
+        arrow.INT64: lambda: draw.choice([draw.randint(-5, 5), draw.randint(-(1 << 63), (1 << 63) - 1)]),
+        arrow.INT32: lambda: draw.randint(-100, 100),
+        arrow.FLOAT64: lambda: draw.choice([0.5, -0.0, draw.random()]),
+        arrow.STRING: lambda: "".join(draw.choices("aé", k=draw.choice([0, 1, 3, 4, 5, 7, 8, 9, 16, 17, 40]))),
+        arrow.BOOL: lambda: draw.random() < 0.5,
+    }
+    for size in (0, 1, 5, 500):
+        for none in (0.0, 0.3):
+            made = [None if draw.random() < none else makes[type]() for _ in range(size)]
+            different = list(dict.fromkeys(value for value in made if value is not None))
+            for wanted in (np.int32, np.int64):
+                values, numbers = texts.numbered(arrow.array(made, type), wanted)
+                assert arrow.pylist(values) == different
+                assert numbers.dtype == wanted
+                assert numbers.tolist() == [-1 if value is None else different.index(value) for value in made]

@@ -202,8 +202,8 @@ def _numbered(arrays: Sequence[arrow.ChunkedArray]) -> tuple[arrow.Array, list[N
     """Return the distinct values of several arrays, and for each array the numbers of its values, -1 for nulls."""
     type = arrays[0].type
     whole = arrow.concat_arrays([chunk for array in arrays for chunk in array.chunks], type)
-    distinct, found = numbered(whole)
-    return distinct, np.split(found.astype(np.int32), np.cumsum([len(array) for array in arrays])[:-1])
+    distinct, found = numbered(whole, np.int32)
+    return distinct, np.split(found, np.cumsum([len(array) for array in arrays])[:-1])
 
 
 def _texts(connection: duckdb.DuckDBPyConnection, array: arrow.Array, sql: str) -> arrow.ChunkedArray:
