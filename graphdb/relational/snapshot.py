@@ -28,6 +28,7 @@ from graphdb.storage.dictionary.terms import names_ahead, term_counts
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.changes import Changes, Sizes
 from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.storage.persisted.store import NOTHING, PersistedStructures
 from graphdb.storage.statistics.known import KnownStatistics
 from graphdb.storage.triples import TripleStore
 
@@ -97,12 +98,13 @@ def take_snapshot(
     empty: bool = False,
     degrees: Degrees | None = None,
     procedures: Procedures | None = None,
+    persisted: PersistedStructures = NOTHING,
 ) -> Snapshot:
     """Read names and sizes, with ``subclasses`` the hierarchy of classes, and make the written names visible to SQL.
 
     ``former`` is the snapshot before, and what changed since: what was derived for it is followed.  The tables are as
     they were created where ``empty``: nothing is read then.  Writing gets ``degrees``, and statements call
-    ``procedures``.
+    ``procedures``.  What was ``persisted`` of the same state is not derived again.
     """
     with connection.guard() as raw:
         names = None if former is None or subclasses else _followed(raw, *former)
@@ -132,10 +134,14 @@ def take_snapshot(
             scales = _scales(raw) if decimal else {}
         store = TripleStore(raw, connection.lock, sizes, names.edge_labels)
     columns_bytes = graph_bytes // 4
-    graph = DataGraph(store, graph_bytes - columns_bytes)
-    properties = Properties(connection, store.ids, scales, columns_bytes)
+    if persisted.possible:
+        ((zone,),) = connection.rows("SELECT system.main.current_setting('TimeZone')")
+        counted = [(label.id, *label.counts) for label in names.edge_labels.values()]
+        persisted.describe((sizes, sorted(counted), sorted(described), sorted(parallel), zone))
+    graph = DataGraph(store, graph_bytes - columns_bytes, persisted=persisted)
+    properties = Properties(connection, store.ids, scales, columns_bytes, persisted)
     keys = KeyIndexes(connection, graph_bytes // 8)
-    edges = Edges(connection, graph, store, described, parallel)
+    edges = Edges(connection, graph, store, described, parallel, persisted)
     known: dict[str, int | None] = {}
     if former is not None:
         before, changes = former

@@ -27,6 +27,7 @@ from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.sorted_sets import joined, places, without
 from graphdb.storage.arrays.texts import gathered, is_run, taken
 from graphdb.storage.file import verify
+from graphdb.storage.persisted.packing import persistable
 
 Ints = NDArray[np.int64]
 
@@ -43,7 +44,8 @@ _TEXT_BYTES = 1 << 30
 """Bytes of the texts that are gathered into one array: Arrow counts them by 32 bits."""
 
 
-@dataclass(frozen=True, slots=True)
+@persistable
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class ValueColumn:
     """The values of a property that has one value for each vertex at most."""
 

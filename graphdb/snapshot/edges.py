@@ -30,6 +30,8 @@ from graphdb.storage.graph.changes import Changes
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.edges import EdgeTable
 from graphdb.storage.graph.pcsr import stable_order
+from graphdb.storage.persisted.packing import persistable
+from graphdb.storage.persisted.store import NOTHING, PersistedStructures
 from graphdb.storage.triples import TripleStore
 
 Ints = NDArray[np.int64]
@@ -47,8 +49,9 @@ _VALUES = "SELECT value FROM _graphdb.edge_property WHERE key = {}"
 """Literals that are values of a property of edges."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
+@persistable
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class EdgeValues:
     """The values of a property of edges, by edge: int64 [values] each, sorted by (label, start, end, ordinal)."""
 
     key: int
@@ -118,6 +121,8 @@ class Edges:
         The edge labels of which some edge has properties or a parallel one.
     parallel
         Those with parallel edges: their triples do not tell how many edges there are.
+    persisted
+        What was derived of the same state before.
     """
 
     def __init__(
@@ -127,30 +132,34 @@ class Edges:
         store: TripleStore,
         described: frozenset[int],
         parallel: frozenset[int],
+        persisted: PersistedStructures = NOTHING,
     ) -> None:
         self.described = described
         self.parallel = parallel
         self._connection = connection
         self._graph = graph
         self._store = store
+        self._persisted = persisted
         self._tables: dict[tuple[int, ...], EdgeTable] = {}
         self._columns: dict[int, PropertyColumn] = {}
         self._values: dict[tuple[tuple[int, ...], int], arrow.Array] = {}
         self._keys: Mapping[str, int] | None = None
         self._made: dict[int, str] = {}
-        self._last: _Rows | None = None
+        self._last: EdgeValues | None = None
 
     def table(self, labels: tuple[int, ...]) -> EdgeTable:
         """The edges of some labels, numbered."""
         found = self._tables.get(labels)
         if found is None:
-            graph, store = self._graph, self._store
-            if self.parallel.isdisjoint(labels):
-                found = EdgeTable.of_triples(labels, store.edges, graph.vertices, graph.dtype)
-            else:
-                found = EdgeTable.read(labels, self._connection.columns, store.ends, graph.vertices, graph.dtype)
+            found = self._persisted.get_or_derive(("edges", labels), lambda: self._table(labels))
             self._tables[labels] = found
         return found
+
+    def _table(self, labels: tuple[int, ...]) -> EdgeTable:
+        graph, store = self._graph, self._store
+        if self.parallel.isdisjoint(labels):
+            return EdgeTable.of_triples(labels, store.edges, graph.vertices, graph.dtype)
+        return EdgeTable.read(labels, self._connection.columns, store.ends, graph.vertices, graph.dtype)
 
     def columns(self, table: EdgeTable) -> dict[str, NDArray[np.int64]]:
         """Return the edges of a table as SQL knows them: label, start, end (terms) and ordinal."""
@@ -215,10 +224,13 @@ class Edges:
         relation = f"(SELECT {edge}, {value} AS value FROM {source}{group})"
         return PropertyColumn(relation, list_of(single) if many else single, many, bases_of_kinds(kinds))
 
-    def _rows(self, key: int) -> _Rows:
+    def _rows(self, key: int) -> EdgeValues:
         """Return the values of a property; those of the key that was asked for last are cached."""
-        if self._last is not None and self._last.key == key:
-            return self._last
+        if self._last is None or self._last.key != key:
+            self._last = self._persisted.get_or_derive(("edge values", key), lambda: self._read(key))
+        return self._last
+
+    def _read(self, key: int) -> EdgeValues:
         columns = ("label", "subject", "object", "ordinal", "value")
         sql = f"SELECT {', '.join(columns)} FROM _graphdb.edge_property WHERE key = {int(key)}"
         table = self._connection.arrow(sql)
@@ -237,8 +249,7 @@ class Edges:
                 order = stable_order(mine, bound) if order is None else order[stable_order(mine, bound)]
         order = np.arange(len(which)) if order is None else order
         taken = (column[order] for column in (found["label"], starts, ends, found["ordinal"], found["value"]))
-        self._last = _Rows(key, *taken)
-        return self._last
+        return EdgeValues(key, *taken)
 
     def relation(self, key: int) -> str:
         """Return the relation of a property's :meth:`column`, made into a table the first time."""
@@ -288,27 +299,28 @@ class Edges:
         """Return the values of a :meth:`plain` property in the order of the table of some labels."""
         found = self._values.get((labels, key))
         if found is None:
-            table, rows = self.table(labels), self._rows(key)
-            at = rows.places_of(table, self._graph.vertices)
-            if at is not None and len(rows.values):
-                value_sql = literal_sql("l", self.column(key).type)
-                read = read_values(self._connection, rows.values, _VALUES.format(int(key)), value_sql)
-                standing, found = read  # type: ignore[misc]
-                there = at >= 0
-                found = found.take(numbers(standing[np.where(there, at, 0)], there))
-                self._values[labels, key] = found
-                return found
-            view = self._connection.temporary()
-            with self._connection.view(view, table_of({**self.columns(table), "number": np.arange(len(table))})):
-                values = self._connection.arrow(
-                    f"SELECT n.number, p.value FROM {view} n JOIN {self.column(key).relation} p "
-                    'ON p.label = n.label AND p."start" = n."start" AND p."end" = n."end" AND p.ordinal = n.ordinal'
-                )
-            at = np.full(len(table), -1, np.int64)
-            at[plain(values.column("number"))] = np.arange(values.num_rows)
-            found = values.column("value").combine_chunks().take(numbers(at, at >= 0))
+            found = self._persisted.get_or_derive(("values", labels, key), lambda: self._gathered(labels, key))
             self._values[labels, key] = found
         return found
+
+    def _gathered(self, labels: tuple[int, ...], key: int) -> arrow.Array:
+        table, rows = self.table(labels), self._rows(key)
+        at = rows.places_of(table, self._graph.vertices)
+        if at is not None and len(rows.values):
+            value_sql = literal_sql("l", self.column(key).type)
+            read = read_values(self._connection, rows.values, _VALUES.format(int(key)), value_sql)
+            standing, found = read  # type: ignore[misc]
+            there = at >= 0
+            return found.take(numbers(standing[np.where(there, at, 0)], there))
+        view = self._connection.temporary()
+        with self._connection.view(view, table_of({**self.columns(table), "number": np.arange(len(table))})):
+            values = self._connection.arrow(
+                f"SELECT n.number, p.value FROM {view} n JOIN {self.column(key).relation} p "
+                'ON p.label = n.label AND p."start" = n."start" AND p."end" = n."end" AND p.ordinal = n.ordinal'
+            )
+        at = np.full(len(table), -1, np.int64)
+        at[plain(values.column("number"))] = np.arange(values.num_rows)
+        return values.column("value").combine_chunks().take(numbers(at, at >= 0))
 
     def described_by(self, edges: Sequence[Ints]) -> DescribedEdges | None:
         """Return the properties of edges (label, start, end as terms, ordinal) as columns in memory.

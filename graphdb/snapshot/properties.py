@@ -36,6 +36,7 @@ from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.verify import Ids
 from graphdb.storage.graph.changes import Changes
+from graphdb.storage.persisted.store import NOTHING, PersistedStructures
 
 SMALL = 2_000_000
 """Values up to which a property may be cached in memory as arrays."""
@@ -93,13 +94,23 @@ class Properties:
         Digits after the point of each decimal property, by label id.
     memory
         Bytes that arrays of values may take together.
+    persisted
+        What was read of the same state before.
     """
 
-    def __init__(self, connection: Connection, ids: Ids, scales: Mapping[int, int], memory: int) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        ids: Ids,
+        scales: Mapping[int, int],
+        memory: int,
+        persisted: PersistedStructures = NOTHING,
+    ) -> None:
         self._connection = connection
         self._ids = ids
         self.scales = scales
         self._memory = memory
+        self._persisted = persisted
         self._tables: dict[int, PropertyColumn] = {}
         self._promised: dict[int, PropertyColumn] = {}
         """Tables that SQL names, but none has read."""
@@ -244,6 +255,7 @@ class Properties:
         if self._sweeps[label.id] != 2 or (spread := column.spread(self._memory)) is None:
             return column
         self._cache(label, replace(self._arrays.pop(label.id), column=spread))
+        self._persisted.replace(self._key(label), spread)
         return spread
 
     def _looked_up(self, label: EdgeLabel, vertices: NDArray[np.int64]) -> ValueColumn:
@@ -263,10 +275,12 @@ class Properties:
             self._arrays[label.id] = cached  # the last that was used
             return cached.column
         if cached is None:
-            column = read_column(
-                self._connection, self._ids, label.id, literal_sql("l", self.type_of(label)), self._memory
+            value_sql = literal_sql("l", self.type_of(label))
+            column = self._persisted.get_or_derive(
+                self._key(label),
+                lambda: read_column(self._connection, self._ids, label.id, value_sql, self._memory),
             )
-            if column is None:
+            if column is None or column.nbytes > self._memory:
                 self._large.add(label.id)
                 return None
             cached = _Cached(column, self._type(label))
@@ -277,6 +291,10 @@ class Properties:
             cached = _Cached(column.changed_to(vertices, self._looked_up(label, vertices)), cached.type)
         self._cache(label, cached)
         return cached.column
+
+    def _key(self, label: EdgeLabel) -> tuple[str, int, str]:
+        """Return what the array of a property is persisted by."""
+        return "column", label.id, str(self._type(label))
 
     def catch_up(self, labels: Mapping[int, EdgeLabel]) -> None:
         """Bring the arrays up to date with what changed, by the labels of now: the next query finds them so."""

@@ -46,6 +46,11 @@ def objection(place: Path) -> str | None:
     return None
 
 
+def is_private(found: os.stat_result) -> bool:
+    """Return whether a file is the user's own, and closed to others."""
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+
+
 @dataclass(frozen=True, slots=True)
 class Cache:
     """Files of one kind of machine code, by name.
@@ -88,8 +93,7 @@ class Cache:
         except OSError:
             return None
         with os.fdopen(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            if not is_private(os.fstat(descriptor)):
                 return None
             content = file.read()
             with suppress(OSError):
@@ -103,7 +107,7 @@ class Cache:
         if objection(place):
             return
         with suppress(OSError):  # it is made again the next time
-            descriptor, fresh = tempfile.mkstemp(dir=place, prefix=_FRESH)  # only the user can read and write it
+            descriptor, fresh = tempfile.mkstemp(dir=place, prefix=FRESH)  # only the user can read and write it
             try:
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(hashlib.sha256(content).digest() + content)
@@ -144,11 +148,11 @@ class Cache:
             os.close(descriptor)
 
 
-_FRESH, _LOCK = ".fresh-", ".lock"
+FRESH, _LOCK = ".fresh-", ".lock"
 """How files begin that are being written, and how those end that processes wait for."""
 
 
 def _files(place: Path) -> list[os.DirEntry[str]]:
     """Return the files of a folder that hold code."""
     with os.scandir(place) as entries:
-        return [entry for entry in entries if not entry.name.endswith(_LOCK) and not entry.name.startswith(_FRESH)]
+        return [entry for entry in entries if not entry.name.endswith(_LOCK) and not entry.name.startswith(FRESH)]

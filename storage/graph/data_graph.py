@@ -32,6 +32,7 @@ from graphdb.storage.graph.following.stale import StaleStructures
 from graphdb.storage.graph.pcsr import Direction, Layer, Partition, build_partition
 from graphdb.storage.graph.signatures import build_column, mend_column
 from graphdb.storage.graph.source import LabelStatistics, TripleSource
+from graphdb.storage.persisted.store import NOTHING, PersistedStructures
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
@@ -66,6 +67,8 @@ class DataGraph:
         The vertex id type of partitions and bindings; by default int32 while all ids and edge codes fit.
     layer
         Forces one offset layer for all partitions (tests).
+    persisted
+        What was derived of the same triples before.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class DataGraph:
         *,
         dtype: type[np.signedinteger[Any]] | None = None,
         layer: Layer | None = None,
+        persisted: PersistedStructures = NOTHING,
     ) -> None:
         self.source = source
         self.resources = source.resources
@@ -83,6 +87,7 @@ class DataGraph:
         self.dtype: type[np.signedinteger[Any]] = dtype or (np.int32 if self.vertices < 1 << 30 else np.int64)
         self.memory_budget_bytes = memory_budget_bytes
         self._layer = layer
+        self._persisted = persisted
         self._lock = threading.RLock()
         self._cache: OrderedDict[tuple[Any, ...], tuple[Any, int]] = OrderedDict()
         self._cached_bytes = 0
@@ -452,7 +457,7 @@ class DataGraph:
                 self._cache.move_to_end(key)
                 return cached[0]  # type: ignore[no-any-return]
             previous: T | None = self._updated(key)
-            value = build() if previous is None else previous
+            value = self._persisted.get_or_derive(key, build) if previous is None else previous
             self._put(key, value)
             return value
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.graph.changes import Sizes, moved_ids
+from graphdb.storage.persisted.packing import persistable
 
 Ints = NDArray[np.int64]
 Columns = Callable[[str], dict[str, Ints]]
@@ -32,7 +33,8 @@ _DENSE = 4
 """Vertices for each triple up to which every vertex has an entry in the offsets of its triples."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@persistable
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class EdgeTable:
     """The edges of some labels, numbered.
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from graphdb.storage.arrays.sorted_sets import places
 from graphdb.storage.graph.in_place.spans import Spans
+from graphdb.storage.persisted.packing import persistable
 
 Ints = NDArray[np.int64]
 Direction = Literal["out", "in", "both"]
@@ -34,6 +35,7 @@ _DIRECT_FAVOUR = 4
 """The direct layer is taken up to this multiple of the hashed layer's bytes: it saves the hash and the probe."""
 
 
+@persistable
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Partition:
     """The neighbours of every vertex by one set of edge labels, in one direction.

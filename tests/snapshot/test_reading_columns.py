@@ -122,7 +122,7 @@ def test_values_of_edges(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch, 
     """Edges come in any order, lack values and are parallel in the end; DuckDB joins, or the arrays are merged."""
     draw = Random(seed)
     if joined:
-        monkeypatch.setattr(edges._Rows, "places_of", lambda *_: None)
+        monkeypatch.setattr(edges.EdgeValues, "places_of", lambda *_: None)
     db.query("UNWIND range(1, 30) AS i CREATE (:A {id: i})")
     known: list[tuple[int, int, str, Any]] = []
     create = "UNWIND $rows AS r MATCH (a:A {id: r[0]}), (b:A {id: r[1]}) CREATE (a)-[e:%s]->(b) SET e.w = r[2]"

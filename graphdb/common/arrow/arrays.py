@@ -36,7 +36,7 @@ class Array:
         A list's items; a struct's fields and a union's members, as long as this one; a dictionary's values.
     """
 
-    __slots__ = ("_length", "children", "data", "offsets", "type", "valid")
+    __slots__ = ("__weakref__", "_length", "children", "data", "offsets", "type", "valid")
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ from graphdb.relational.session.authorizer import authorize_path
 from graphdb.relational.session.observed import Observed
 from graphdb.relational.session.plan_cache import PlanCache
 from graphdb.relational.session.versions import Version, Versions
+from graphdb.storage.persisted.store import PersistedStructures
 
 if TYPE_CHECKING:
     import duckdb
@@ -111,6 +112,7 @@ class State:
         self._former: tuple[Snapshot, list[Changes]] | None = None
         self._version = self.connection.file.version
         """The version of the file that memory holds; see :class:`graphdb.common.duckdb.open_files.OpenFile`."""
+        self._opened_version = self._version
         self._wrote = False
         """Whether the user's transaction has changed the graph."""
         self.connection.file.members.add(self)
@@ -122,22 +124,25 @@ class State:
         self._verified = False
         """Whether the tables of the graph were found to be ours."""
         self._macros: Macros | None = None
-        if path != ":memory:":
-            self._verify()
+        alone = path == ":memory:" or shared is not None or untrusted
+        try:
+            self.persisted = PersistedStructures(None if alone else path, self._as_opened)
+            """What was derived of the file when it was open before."""
+            if path != ":memory:":
+                self._verify()
+        except BaseException:
+            self.connection.close()
+            raise
 
     def _verify(self) -> None:
         """Check that what has our names in the file is what we made; see :mod:`graphdb.storage.file.verify`."""
         from graphdb.storage.file.verify import Macros, is_new, verify_tables
 
-        try:
-            with self.connection.guard() as raw:
-                if is_new(raw, self.database):
-                    return
-                self._verified = verify_tables(raw, self.database)
-                self._macros = Macros(raw, self.database)
-        except BaseException:
-            self.connection.close()
-            raise
+        with self.connection.guard() as raw:
+            if is_new(raw, self.database):
+                return
+            self._verified = verify_tables(raw, self.database)
+            self._macros = Macros(raw, self.database)
 
     def hold(self, timeout: float | None = None) -> threading.RLock:
         """Return the lock to hold while a statement runs, after what an interrupted one left half done is undone.
@@ -180,12 +185,19 @@ class State:
             if self._macros is not None:
                 self._macros.close()
             self.versions.close()
-            self.connection.close()
+            try:
+                self.persisted.write(self.connection.lock)
+            finally:
+                self.connection.close()
             self.connection.file.announce()
             self.connection.file.leave(self)
             self.connection.file.members.discard(self)
             self._lazy_snapshot = self._lazy_degrees = self._former = None
             self.plans.clear()
+
+    def _as_opened(self) -> bool:
+        """Whether what statements see is the graph that the file had when this process opened it."""
+        return self.connection.file.version == self._opened_version and not self.transactions.inside
 
     def interrupt(self) -> None:
         """Stop what runs, from another thread."""
@@ -339,6 +351,7 @@ class State:
                 empty=self._empty,
                 degrees=self.degrees(),
                 procedures=self.procedures,
+                persisted=self.persisted,
             )
             self._former = None
         return self._lazy_snapshot
@@ -490,6 +503,7 @@ class State:
 
     def set_differently(self) -> None:
         """Drop what depends on DuckDB's settings."""
+        self.persisted.stop()
         if self._lazy_snapshot is not None:
             self._lazy_snapshot.lookup.drop()
             self._lazy_snapshot.properties.drop_arrays()

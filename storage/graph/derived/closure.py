@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.graph.pcsr import Direction, Layer, Partition, build_partition, partition_of_runs
+from graphdb.storage.persisted.packing import persistable
 
 Ints = NDArray[np.int64]
 
@@ -73,7 +74,8 @@ def named(label: Callable[[int], str]) -> Callable[[int], str]:
     return write
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@persistable
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Forest:
     """An edge label as a forest.
 

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from graphdb.storage.graph.pcsr import Partition, stable_order
 from graphdb.storage.graph.signatures import runs
+from graphdb.storage.persisted.packing import persistable
 
 Ints = NDArray[np.int64]
 
 
+@persistable
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Oriented:
     """Vertices by their rank in order of degree (those without edges have none).

@@ -1,0 +1,138 @@
+"""Files of arrays: written whole or not at all, mapped into memory when they are read.
+
+A file has 64 bytes that say how long its description is and what its arrays add up to, the description as JSON, and
+the arrays, each at a multiple of 64 bytes.  A digest covers the description, and a sum the arrays: the sum runs at the
+speed of memory, and shows what was written half, or lost by a disk.  Against somebody who means harm there is the
+folder: it is private, and so is each file (:mod:`graphdb.storage.compile.cache`).
+
+An array that is mapped is a private copy of what is written, page by page: whoever changes one changes no file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import struct
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.storage.compile.cache import FRESH, is_private
+from graphdb.storage.persisted.packing import packed, unpacked
+
+_HEAD = struct.Struct("<16s32sQQ")
+"""What it is, the digest of the description, its length, the sum of the arrays."""
+_MAGIC = b"graphdb arrays 1"
+_ALIGNED = 64
+
+_MAPPED = 1 << 20
+"""Bytes from which on a file is mapped: each mapping has a file descriptor, and a smaller one is read as soon."""
+
+
+def size_of(value: Any) -> int:
+    """Return about how many bytes a value takes in a file.
+
+    Raises
+    ------
+    NotPackable
+        It cannot be written.
+    """
+    return sum(array.nbytes for array in packed(value)[1])
+
+
+def write(folder: Path, name: str, value: Any) -> None:
+    """Write a value to a file of a private folder, in the place of what it had.
+
+    Raises
+    ------
+    NotPackable
+        It cannot be written.
+    OSError
+        The disk is full, or the folder is gone; then there is no such file, or the former one.
+    """
+    description, arrays = packed(value)
+    arrays = [np.ascontiguousarray(array) for array in arrays]
+    layout, at = [], 0
+    for array in arrays:
+        layout.append([array.dtype.str, list(array.shape), at])
+        at = _aligned(at + array.nbytes)
+    text = json.dumps({"value": description, "arrays": layout, "bytes": at}).encode()
+    total = sum(_sum(_bytes(array)) for array in arrays) % (1 << 64)
+    descriptor, fresh = tempfile.mkstemp(dir=folder, prefix=FRESH)  # only the user can read and write it
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(_HEAD.pack(_MAGIC, hashlib.sha256(text).digest(), len(text), total))
+            file.write(text.ljust(_aligned(len(text)), b" "))
+            for array in arrays:
+                file.write(_bytes(array).data)
+                file.write(bytes(_aligned(array.nbytes) - array.nbytes))
+        os.replace(fresh, folder / name)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(fresh)
+        raise
+
+
+def read(folder: Path, name: str) -> Any:
+    """Return what was written by a name; None where that is missing, damaged, or may be another user's."""
+    try:
+        descriptor = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        found = os.fstat(descriptor)
+        if not is_private(found):
+            return None
+        with suppress(OSError):
+            os.utime(descriptor)  # it was used
+        if found.st_size >= _MAPPED:
+            return _value_in(mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY))
+        return _value_in(bytearray(os.read(descriptor, _MAPPED)))
+    except (OSError, ValueError, KeyError, TypeError, IndexError, struct.error):
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _value_in(memory: bytearray | mmap.mmap) -> Any:
+    """Return the value of a file's content; raise where it is damaged."""
+    magic, digest, length, total = _HEAD.unpack_from(memory)
+    text = memory[_HEAD.size : _HEAD.size + length]
+    if magic != _MAGIC or hashlib.sha256(text).digest() != digest:
+        raise ValueError("the description is damaged")
+    found = json.loads(bytes(text))
+    begin = _HEAD.size + _aligned(length)
+    if len(memory) != begin + found["bytes"]:
+        raise ValueError("the file is not complete")
+    if _sum(np.frombuffer(memory, np.uint8, offset=begin)) != total:
+        raise ValueError("an array is damaged")
+    return unpacked(found["value"], [_array(memory, begin, *each) for each in found["arrays"]])
+
+
+def _array(memory: bytearray | mmap.mmap, begin: int, dtype: str, shape: Sequence[int], at: int) -> NDArray[Any]:
+    type, count = np.dtype(dtype), int(np.prod(shape, dtype=np.int64))
+    if not count:
+        return np.empty(shape, type)
+    return np.frombuffer(memory, type, count, begin + at).reshape(shape)
+
+
+def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _sum(data: NDArray[np.uint8]) -> int:
+    """Return the sum of bytes as words of 64 bits, the last one filled up with zeros."""
+    whole = len(data) // 8 * 8
+    words = int(data[:whole].view(np.uint64).sum(dtype=np.uint64))
+    return (words + int.from_bytes(data[whole:].tobytes(), "little")) % (1 << 64)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNED) * _ALIGNED

@@ -1,0 +1,358 @@
+"""Structures persist from one opening of a file to the next, and never outlive a change of it."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import graphdb
+from graphdb.storage.compile.cache import Cache
+from graphdb.storage.persisted import files, store
+
+QUERIES = (
+    "MATCH (a:P)-[:K]->(b) RETURN count(*), sum(b.x)",
+    "MATCH (a:P)-[:K]-(b)-[:K]-(c) RETURN count(*)",
+    "MATCH (a:P)-[r:K]->(b) RETURN count(r), max(r.w), min(r.w)",
+    "MATCH (a:P {x: 3})-[r:K]->(b) RETURN b.x, r.w, b.name ORDER BY b.x",
+    "MATCH (a:P) WHERE a.name CONTAINS '7' RETURN count(*), max(a.name)",
+    "MATCH (a:P)-[:UP*0..]->(b) RETURN count(*)",
+    "MATCH (a:P)-[:UP*]->(b:P {x: 0}) RETURN count(*), max(a.x)",
+    "MATCH (a:P) RETURN a.x, COUNT { (a)-[:K]-() } AS n ORDER BY n DESC, a.x LIMIT 3",
+    "MATCH (n) RETURN labels(n) AS l, count(*) ORDER BY l",
+)
+SWAP = "MATCH (a:P {x: 3}), (b:P {x: 4}) SET a.x = 4, b.x = 3"
+"""A change that leaves all that is counted as it was."""
+
+MOMENT = 0.05
+"""Seconds after which these tests take a file for settled: the file system here counts in milliseconds."""
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Persist everything, of small files too, in a folder of the test's own."""
+
+    class Own(Cache):
+        def folder(self) -> Path:
+            return tmp_path / "arrays"
+
+    monkeypatch.setattr(store, "FOLDER", Own("arrays", store.MOST_FILES))
+    monkeypatch.setattr(store, "LARGE", 0)
+    monkeypatch.setattr(store, "SLOW", 0.0)
+    monkeypatch.setattr(store, "_SETTLED", MOMENT)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A file with a small graph."""
+    path = tmp_path / "g.duckdb"
+    with graphdb.connect(path) as database:
+        database.query("UNWIND range(0, 39) AS i CREATE (:P {x: i, name: 'n' + toString(i)})")
+        database.query("MATCH (a:P), (b:P) WHERE (a.x * 7 + b.x) % 5 = 1 CREATE (a)-[:K {w: a.x + b.x}]->(b)")
+        database.query("MATCH (a:P), (b:P) WHERE a.x > 0 AND b.x = (a.x - 1) / 2 CREATE (a)-[:UP]->(b)")
+    time.sleep(2 * MOMENT)
+    return path
+
+
+def answers(path: Path, **options: Any) -> list[Any]:
+    """What all queries return on a connection of their own."""
+    with graphdb.connect(path, **options) as database:
+        return asked(database)
+
+
+def asked(database: graphdb.Database) -> list[Any]:
+    return [database.query(text).fetchall() for text in QUERIES]
+
+
+def derived(path: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[Any]:
+    """The same with nothing persisted."""
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "LARGE", 1 << 60)
+        return answers(path, **options)
+
+
+def names() -> list[str]:
+    try:
+        return sorted(os.listdir(store.FOLDER.folder()))
+    except FileNotFoundError:
+        return []
+
+
+@contextmanager
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The names of the files that were read."""
+    read, found = files.read, list[str]()
+
+    def note(folder: Path, name: str) -> Any:
+        value = read(folder, name)
+        if value is not None:
+            found.append(name)
+        return value
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "read", note)
+        yield found
+
+
+def elsewhere(path: Path, code: str) -> None:
+    """Run code in another process, which has the file open as ``db``, and does not close it."""
+    program = f"import os, graphdb; db = graphdb.connect({str(path)!r}); {code}; os._exit(0)"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_a_second_opening_derives_nothing_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = answers(place)
+    assert names()
+    assert all((store.FOLDER.folder() / name).stat().st_mode & 0o077 == 0 for name in names())
+    with counted(monkeypatch) as read, monkeypatch.context() as patch:
+        from graphdb.storage.graph import data_graph
+
+        def refuse(*arguments: object) -> None:
+            raise AssertionError("a partition is built again")
+
+        patch.setattr(data_graph, "build_partition", refuse)
+        assert answers(place) == first
+    assert len(read) > len(QUERIES)
+    assert derived(place, monkeypatch) == first
+    with counted(monkeypatch) as read:
+        assert answers(place, read_only=True) == first
+    assert read
+
+
+def test_a_file_that_another_process_changed_is_derived_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = answers(place)
+    elsewhere(place, f"db.query({SWAP!r}); db.close()")
+    time.sleep(2 * MOMENT)
+    with counted(monkeypatch) as read:
+        now = answers(place)
+    assert not read
+    assert now != before
+    assert now == derived(place, monkeypatch)
+    kept = names()
+    answers(place)
+    assert names() == kept, "what former states left is gone, what is there is not written twice"
+
+
+def test_what_a_dead_process_left_in_the_log_is_seen(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = answers(place)
+    elsewhere(place, f"db.query({SWAP!r})")
+    time.sleep(2 * MOMENT)
+    assert Path(f"{place}.wal").exists()
+    kept = names()
+    with counted(monkeypatch) as read, graphdb.connect(place) as database:
+        now = asked(database)
+        assert now != before
+    assert not read
+    assert [name for name in names() if name not in kept] == []
+    time.sleep(2 * MOMENT)
+    assert answers(place) == now == derived(place, monkeypatch)
+    with counted(monkeypatch) as read:
+        assert answers(place) == now
+    assert read
+
+
+def test_what_this_process_changes_is_not_persisted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers(place)
+    kept = names()
+    with graphdb.connect(place) as database, graphdb.connect(place) as other:
+        asked(database)
+        database.query("MATCH (a:P {x: 3}) SET a.x = 77")
+        database.query("CREATE (:P {x: 78, name: 'n7'})")
+        with counted(monkeypatch) as read:
+            now = asked(database)
+            assert asked(other) == now
+        assert not read
+    assert names() == kept
+    assert derived(place, monkeypatch) == now
+    time.sleep(2 * MOMENT)
+    assert answers(place) == now
+
+
+def test_what_a_transaction_sees_is_not_persisted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with graphdb.connect(place) as database:
+        database.query("BEGIN")
+        database.query("MATCH (a:P) WHERE a.x > 20 DETACH DELETE a")
+        inside = asked(database)
+        database.query("ROLLBACK")
+        outside = asked(database)
+    assert outside != inside
+    assert outside == derived(place, monkeypatch) == answers(place) == answers(place)
+
+
+def test_a_transaction_does_not_read_what_was_before_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = answers(place)
+    for commit in (False, True):
+        with graphdb.connect(place) as database:
+            database.query("BEGIN")
+            database.query(SWAP)
+            inside = asked(database)
+            assert inside != before
+            database.query("COMMIT" if commit else "ROLLBACK")
+            assert (asked(database) == before) != commit
+        time.sleep(2 * MOMENT)
+        assert (answers(place) == before) != commit
+    assert answers(place) == inside == derived(place, monkeypatch)
+
+
+def test_a_backup_in_the_place_of_a_file(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy2(place, tmp_path / "backup.duckdb")
+    before = answers(place)
+    elsewhere(place, "db.query('MATCH (a:P {x: 3}) SET a.x = 66'); db.close()")
+    time.sleep(2 * MOMENT)
+    after = answers(place)
+    shutil.copy2(tmp_path / "backup.duckdb", place)  # over it: the same file, and the times of the backup
+    time.sleep(2 * MOMENT)
+    assert answers(place) == before
+    elsewhere(place, "db.query('MATCH (a:P {x: 3}) SET a.x = 55'); db.close()")
+    time.sleep(2 * MOMENT)
+    assert answers(place) == derived(place, monkeypatch) != after
+
+
+def test_a_copy_of_a_file_has_its_own(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = answers(place)
+    shutil.copy2(place, tmp_path / "copy.duckdb")
+    time.sleep(2 * MOMENT)
+    with counted(monkeypatch) as read:
+        assert answers(tmp_path / "copy.duckdb") == first
+    assert not read
+
+
+def test_damaged_files_are_derived_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = answers(place)
+    for at, name in enumerate(names()):
+        content = bytearray((store.FOLDER.folder() / name).read_bytes())
+        content[70] ^= 1
+        (store.FOLDER.folder() / name).write_bytes(content if at % 2 else content[: len(content) // 2])
+    with counted(monkeypatch) as read:
+        assert answers(place) == first
+    assert not read
+    with counted(monkeypatch) as read:
+        assert answers(place) == first
+    assert read
+
+
+def test_a_file_that_was_just_written_has_no_stamp(place: Path) -> None:
+    os.utime(place)
+    assert store.stamp_of(str(place)) is None
+    time.sleep(2 * MOMENT)
+    assert store.stamp_of(str(place)) is not None
+    future = time.time() + 100
+    os.utime(place, (future, future))
+    time.sleep(2 * MOMENT)
+    assert store.stamp_of(str(place)) is None
+
+
+def test_times_that_are_set_back_do_not_hide_a_change(place: Path) -> None:
+    stamp, times = store.stamp_of(str(place)), place.stat()
+    content = bytearray(place.read_bytes())
+    content[-1] ^= 1
+    place.write_bytes(content)
+    os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns))
+    time.sleep(2 * MOMENT)
+    assert place.stat().st_mtime_ns == times.st_mtime_ns
+    assert store.stamp_of(str(place)) not in (stamp, None)
+
+
+@pytest.mark.parametrize("mode", [0o500, 0o755])
+def test_a_folder_that_is_not_private_or_not_writable(place: Path, mode: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = answers(place)
+    kept = names()
+    store.FOLDER.folder().chmod(mode)
+    if mode == 0o500 and os.geteuid() == 0:  # who may write everywhere
+        monkeypatch.setattr(os, "access", lambda path, how: how != os.W_OK)
+    with counted(monkeypatch) as read:
+        assert answers(place) == first
+    assert not read
+    store.FOLDER.folder().chmod(0o700)
+    assert names() == kept
+
+
+def test_strangers_statements_persist_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = answers(place, untrusted=True)
+    assert not names()
+    answers(place)
+    with counted(monkeypatch) as read:
+        assert answers(place, untrusted=True) == first
+    assert not read
+
+
+def test_another_time_zone_is_another_state(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = answers(place)
+    with graphdb.connect(place) as database:
+        database.sql("SET TimeZone = 'Asia/Tokyo'")
+        with counted(monkeypatch) as read:
+            assert asked(database) == first
+    assert not read
+
+
+def test_the_files_are_bounded(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = answers(place)
+    size = sum((store.FOLDER.folder() / name).stat().st_size for name in names())
+    old = store.FOLDER.folder() / "another-database-x"
+    old.write_bytes(bytes(size))
+    os.utime(old, (1, 1))
+    half = store.FOLDER.folder() / f"{files.FRESH}x"
+    half.write_bytes(b"half")
+    os.utime(half, (1, 1))
+    elsewhere(place, "db.query('CREATE (:P {x: 1000})'); db.close()")
+    time.sleep(2 * MOMENT)
+    monkeypatch.setattr(store, "MOST_BYTES", size // 2)
+    assert answers(place) != first
+    assert not old.exists()
+    assert not half.exists()
+    assert 0 < sum((store.FOLDER.folder() / name).stat().st_size for name in names()) <= size
+
+
+def test_random_histories(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Openings that read, write, roll back or die, one after the other: each sees what it sees with nothing persisted."""
+    rng, used = random.Random(11), 0
+    for step in range(8):
+        with counted(monkeypatch) as read:
+            now = answers(place, read_only=rng.random() < 0.3)
+        used += bool(read)
+        assert now == derived(place, monkeypatch)
+        change = f"MATCH (a:P {{x: {rng.randrange(40)}}}), (b:P {{x: {step}}}) CREATE (a)-[:K {{w: {step}}}]->(b)"
+        match rng.randrange(5):
+            case 0:
+                elsewhere(place, f"db.query({change!r}); db.close()")
+            case 1:
+                elsewhere(place, f"db.query({change!r})")
+            case 2:
+                with graphdb.connect(place) as database:
+                    asked(database)
+                    database.query(change)
+                    asked(database)
+            case 3:
+                with graphdb.connect(place) as database:
+                    database.query("BEGIN")
+                    database.query(change)
+                    asked(database)
+                    database.query("ROLLBACK")
+                    asked(database)
+            case _:
+                pass
+        if rng.random() < 0.7:
+            time.sleep(2 * MOMENT)
+    assert used
+
+
+def test_the_environment_says_how_much(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for nothing in ("0", "00"):
+        monkeypatch.setenv("GRAPHDB_PERSISTED", nothing)
+        first = answers(place)
+        assert not names()
+    monkeypatch.setenv("GRAPHDB_PERSISTED", "much")
+    with pytest.raises(graphdb.GraphDBError, match="GRAPHDB_PERSISTED 'much' is no size"):
+        graphdb.connect(place)
+    monkeypatch.setenv("GRAPHDB_PERSISTED", "64MiB")
+    assert answers(place) == first
+    assert names()
