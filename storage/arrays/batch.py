@@ -6,7 +6,7 @@ A term's code is its number among the batch's resources, or among its literals w
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,15 +51,19 @@ class Terms(Protocol):
     def others(self) -> Sequence[SpillArray]:
         """What is in named graphs or reified: see :attr:`Batch.others`."""
 
+    @property
+    def integers(self) -> Sequence[SpillArray]:
+        """The literals that come first and are their values: see :attr:`Batch.integers`."""
+
     def iris(self) -> Iterator[arrow.Array]:
         """Yield the IRIs and blank nodes in the order of their codes, piece by piece."""
 
     def values(self) -> Iterator[tuple[arrow.Array, ...]]:
-        """Yield the literals in the order of their codes, piece by piece: lexical forms, datatypes, languages."""
+        """Yield the other literals in the order of their codes, piece by piece: lexical forms, datatypes, languages."""
 
     @property
     def datatypes(self) -> set[str | None] | None:
-        """The datatypes of all literals, None for strings; None where they are many, or not known."""
+        """The datatypes of the other literals, None for strings; None where they are many, or not known."""
 
     def forget_terms(self) -> None:
         """Give back the memory that the texts of terms take."""
@@ -104,6 +108,9 @@ class Batch:
     entries
         int64[m, 2] each: the fingerprints and codes of all terms, part by part, where other batches may have some of
         them (see :mod:`graphdb.storage.loaders.terms.unify`).
+    integers
+        int64[n] each: literals of xsd:integer in their canonical form, whose codes come before those of ``literals``;
+        only of a batch that becomes a graph by itself.
     """
 
     spill: SpillFile
@@ -113,11 +120,12 @@ class Batch:
     triples: list[SpillArray]
     others: Sequence[SpillArray]
     entries: Sequence[SpillArray] = ()
+    integers: list[SpillArray] = field(default_factory=list)
 
     @property
     def counts(self) -> tuple[int, int]:
         """How many resources and literals it has."""
-        return sum(map(len, self.resources)), sum(map(len, self.literals))
+        return sum(map(len, self.resources)), sum(map(len, self.integers)) + sum(map(len, self.literals))
 
     def iris(self) -> Iterator[arrow.Array]:
         """Yield the IRIs and blank nodes, piece by piece."""
@@ -125,7 +133,7 @@ class Batch:
             yield texts.array()
 
     def values(self) -> Iterator[tuple[arrow.Array, arrow.Array, arrow.Array]]:
-        """Yield the literals, piece by piece."""
+        """Yield the literals but for integers, piece by piece."""
         yield from map(self.literal_columns, self.literals)
 
     @property
@@ -145,6 +153,7 @@ class Batch:
     def forget_terms(self) -> None:
         """Give back the memory that the texts of terms take."""
         self.resources.clear()
+        self.integers.clear()
         self.literals.clear()
 
     def forget_triples(self) -> None:

@@ -21,12 +21,14 @@ from graphdb.storage.arrays.arrow import LISTED, ArrowViews, listed, unnested
 from graphdb.storage.dictionary import hash_index
 from graphdb.storage.dictionary.known_hashes import KnownHashes
 from graphdb.storage.dictionary.literal_kinds import Kinds
-from graphdb.storage.dictionary.typed_literals import is_short, short_literals, typed_literals
+from graphdb.storage.dictionary.typed_literals import integer_literals, is_short, short_literals, typed_literals
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.file.verify import verify_numbers
 
 if TYPE_CHECKING:
     import duckdb
+
+    from graphdb.storage.arrays.spill import SpillArray
 
 Ids = NDArray[np.int64]
 
@@ -175,6 +177,7 @@ class Numbering:
         iris: Iterable[arrow.Array],
         literals: Iterable[Sequence[arrow.Array]],
         datatypes: set[str | None] | None = None,
+        integers: Sequence[SpillArray] = (),
     ) -> None:
         """Write terms that are distinct and new; they get the next ids, in their order.
 
@@ -187,7 +190,9 @@ class Numbering:
         literals
             Lexical forms, datatypes and languages, as :meth:`literals` takes them; the last two as dictionary arrays.
         datatypes
-            Those of all literals, where they are known.
+            Those of these literals, where they are known.
+        integers
+            int64[n] each: literals of xsd:integer, in their canonical form; they come before the others.
         """
         first, notes = self._upcoming("resource"), arrow.dictionary(arrow.INT32, arrow.STRING)
         schema = arrow.schema({"id": arrow.INT64, "iri": arrow.STRING})
@@ -197,6 +202,10 @@ class Numbering:
                 continue
             with self._views.view("_graphdb_terms", terms):
                 self._insert("resource", "SELECT id, iri FROM _graphdb_terms")
+        schema = arrow.schema(dict.fromkeys(("id", "integer"), arrow.INT64))
+        for given in _stream(schema, self._upcoming("literal"), ((numbers(some.get()),) for some in integers)).tables():
+            with self._views.view_or_list("_graphdb_integers", given) as (source, parameters):
+                self._insert("literal", integer_literals(source), parameters)
         first = self._upcoming("literal")
         schema = arrow.schema({"id": arrow.INT64, "lexical": arrow.STRING, "datatype": notes, "language": notes})
         for values in _stream(schema, first, literals).tables():
@@ -375,9 +384,9 @@ class Numbering:
             self._kinds.add({name: np.array(column, np.int64) for name, column in kinds.items()})
         return np.array(asked, np.int64)
 
-    def _insert(self, table: str, rows: str) -> None:
+    def _insert(self, table: str, rows: str, parameters: Mapping[str, Any] | None = None) -> None:
         """Write rows, which have the next ids."""
-        [(added,)] = execute(self._connection, f"INSERT INTO _graphdb.{table} {rows}").fetchall()
+        [(added,)] = execute(self._connection, f"INSERT INTO _graphdb.{table} {rows}", parameters).fetchall()
         self._next[table] += int(added)
         if table == "literal":
             self._kinds.expect(self._stored[table], self._next[table])

@@ -153,6 +153,14 @@ def typed_literals(source: str, datatypes: Collection[str | None] | None = None)
     """
 
 
+def integer_literals(source: str) -> str:
+    """Return SQL for rows ``(id, integer)`` of ``source``, literals of xsd:integer in their canonical form, by names of
+    columns of the table literal: what :func:`typed_literals` reads in their texts.
+    """
+    values = f"integer::VARCHAR AS lexical, '{XSD}integer' AS datatype, {Kind.INTEGER:d} AS kind"
+    return f"BY NAME SELECT id, {values}, integer, integer::DOUBLE AS number FROM {source}"
+
+
 _INTEGER_DATATYPE, _DOUBLE_DATATYPE, _BOOLEAN_DATATYPE = (XSD + name for name in ("integer", "double", "boolean"))
 _SHORT = {
     _INTEGER_DATATYPE: re.compile("[+-]?[0-9]{1,18}"),

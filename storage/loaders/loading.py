@@ -242,7 +242,7 @@ class Loading:
         assert self._staging is not None
         rest = bool(self.triples)
         connection, spill = self._staging.connection, SpillFile(self._folder / "tables", 2 * self._memory)
-        batch, edges = self._work("storing terms", partial(assemble, connection, tables, spill))
+        batch, edges = self._work("storing terms", partial(assemble, connection, tables, spill, alone=self._first))
         tables.clear()
         self._compress([batch])
         self.triples += sum(map(len, batch.triples)) + len(edges) + len(edges.owners)

@@ -21,7 +21,7 @@ from graphdb.common.duckdb.fetch import fetched
 from graphdb.common.values.terms import DATATYPE, RDF_TYPE, VERTEX, XSD
 from graphdb.storage.arrays.arrow import string_places
 from graphdb.storage.arrays.batch import LITERAL, Batch, Edges, Texts, repeated
-from graphdb.storage.arrays.spill import SpillFile
+from graphdb.storage.arrays.spill import SpillArray, SpillFile
 from graphdb.storage.arrays.texts import numbered, numbered_texts
 from graphdb.storage.loaders.tables import terms, values
 from graphdb.storage.loaders.tables.headers import Column, name_iri
@@ -35,6 +35,9 @@ Ints = NDArray[np.int64]
 
 _PIECE = 122_880
 """Texts of a piece: as many as are in a row group of DuckDB's."""
+
+_INTEGER = Sort(True, "BIGINT", datatype=f"{XSD}integer")
+"""Integers as literals."""
 
 _NAME = Sort(False, "VARCHAR")
 """Labels, of vertices and of edges."""
@@ -75,7 +78,9 @@ class _Made:
     count: int = 0
 
 
-def assemble(connection: duckdb.DuckDBPyConnection, tables: Sequence[Staged], spill: SpillFile) -> tuple[Batch, Edges]:
+def assemble(
+    connection: duckdb.DuckDBPyConnection, tables: Sequence[Staged], spill: SpillFile, *, alone: bool
+) -> tuple[Batch, Edges]:
     """Return the terms and triples of tables as a batch, and the edges that need more than a triple.
 
     Parameters
@@ -84,6 +89,8 @@ def assemble(connection: duckdb.DuckDBPyConnection, tables: Sequence[Staged], sp
         A connection of DuckDB's, which writes distinct values as texts.
     spill
         What the batch's arrays belong to.
+    alone
+        Whether the batch becomes a graph by itself: its integers then need no texts.
     """
     constants = _Constants()
     uses = [use for number, table in enumerate(tables) for use in _uses(number, table)]
@@ -94,6 +101,7 @@ def assemble(connection: duckdb.DuckDBPyConnection, tables: Sequence[Staged], sp
     for table in tables:
         constants.of(table)
     distinct = _resources(constants, iris, codes)
+    integers = _integers(dictionaries, codes, spill) if alone else []
     literals, notes = _literals(connection, dictionaries, codes, spill)
     made = _Made()
     for number, table in enumerate(tables):
@@ -105,6 +113,7 @@ def assemble(connection: duckdb.DuckDBPyConnection, tables: Sequence[Staged], sp
         notes,
         [spill.add(rows) for rows in made.triples if len(rows)],
         [],
+        integers=integers,
     )
     none = np.empty((0, 3), np.uint32)
     return batch, Edges(
@@ -261,19 +270,37 @@ def _resources(
     return [distinct, *(iris[sort] for sort in numbered)]
 
 
+def _integers(dictionaries: dict[Sort, arrow.Array], codes: dict[Sort, Codes], spill: SpillFile) -> list[SpillArray]:
+    """Return the integers, which come before all other literals, and put their codes into ``codes``.
+
+    There are none where some of their datatype have another type: equal ones of both would be two literals.
+    """
+    [*sorts] = (sort for sort in dictionaries if sort.literal and sort.datatype == _INTEGER.datatype)
+    if sorts != [_INTEGER]:
+        return []
+    data = dictionaries[_INTEGER].data
+    assert data is not None
+    codes[_INTEGER] = np.arange(len(data), dtype=np.uint32) | np.uint32(LITERAL)
+    return [spill.add(data[begin : begin + _PIECE]) for begin in range(0, len(data), _PIECE)]
+
+
 def _literals(
     connection: duckdb.DuckDBPyConnection,
     dictionaries: dict[Sort, arrow.Array],
     codes: dict[Sort, Codes],
     spill: SpillFile,
 ) -> tuple[list[Texts], Texts]:
-    """Return the literals and their datatypes as texts, and put the codes of each sort's values into ``codes``."""
+    """Return the literals and their datatypes as texts, and put the codes of each sort's values into ``codes``.
+
+    Literals that have codes already come before them.
+    """
     texts: list[Texts] = []
     by_datatype: dict[str | None, list[Sort]] = {}
     for sort in dictionaries:
-        if sort.literal:
+        if sort.literal and sort not in codes:
             by_datatype.setdefault(sort.datatype, []).append(sort)
-    first, notes = 0, [datatype for datatype in by_datatype if datatype is not None]
+    first = sum(len(some) for sort, some in codes.items() if sort.literal)
+    notes = [datatype for datatype in by_datatype if datatype is not None]
     for datatype, sorts in by_datatype.items():
         forms = []
         for sort in sorts:

@@ -68,6 +68,11 @@ class Union:
         for number, batch in enumerate(batches):
             self._translate(number, batch, owned[number])
 
+    @property
+    def integers(self) -> Sequence[SpillArray]:
+        """None: all literals are texts."""
+        return ()
+
     def iris(self) -> Iterator[arrow.Array]:
         """Yield the distinct IRIs and blank nodes, piece by piece."""
         for number, batch in enumerate(self._batches):

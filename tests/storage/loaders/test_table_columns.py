@@ -244,3 +244,23 @@ def test_a_load_that_fails_leaves_nothing(db: Any) -> None:
     report = db.load(["a.csv", "b.csv"], on_error="skip")
     assert (report.errors, len(edges(db))) == (1, 1)
     assert db.sql('SELECT file, line, "column" FROM load_errors').fetchall() == [("b.csv", 3, 7)]
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_integers_are_stored_as_their_texts_are_read(count: int) -> None:
+    """Into an empty graph as they are, into another as texts, and so where others of their datatype are texts."""
+    numbers = [0, -1, 2**63 - 1, -(2**63), 9_007_199_254_740_993, *range(10, count)]
+    write("a.csv", ":ID(G),n:long,s,x:double\n" + "".join(f"{i},{n},t{i},0.5\n" for i, n in enumerate(numbers)))
+    write("b.csv", f":ID(G),n,m\n1,{10**18},5\n2,{10**30},7\n")
+    for files in (["a.csv"], ["b.csv"], ["a.csv", "b.csv"]):
+        with graphdb.connect() as alone, graphdb.connect() as beside:
+            beside.query("CREATE (:Before {x: 'y'})")
+            for db in (alone, beside):
+                db.load(files)
+            every = "SELECT * EXCLUDE id FROM _graphdb.literal WHERE lexical <> 'y' ORDER BY ALL"
+            assert alone.sql(every).fetchall() == beside.sql(every).fetchall()
+            found = alone.sql("SELECT lexical, integer, number FROM _graphdb.literal WHERE kind = 2").fetchall()
+            assert found
+            assert all(int(text) == value and float(value) == number for text, value, number in found)
+            assert rows(alone) == {row for row in rows(beside) if row[0].startswith(OWN + "G/")}
+            assert recounted(alone) == contents(alone, *recounted(alone))
