@@ -62,6 +62,12 @@ class Answer:
         self._run(f"CREATE OR REPLACE TEMP TABLE {ADDED[5:]} AS {fresh} EXCEPT ALL {before}")
         self._run(f"CREATE OR REPLACE TEMP TABLE {REMOVED[5:]} AS {before} EXCEPT ALL {fresh}")
 
+    def append(self, rows: str, table: str) -> None:
+        """Add the rows of one temporary table to those of another, whose types may differ."""
+        wide = self._common(self._columns(table), self._columns(rows))
+        both = f"{self._select(table, wide)} UNION ALL {self._select(rows, wide)}"
+        self._run(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS {both}")
+
     def net(self) -> None:
         """Leave out of :data:`ADDED` and :data:`REMOVED` the rows that both have."""
         if all(self._count(table) for table in (ADDED, REMOVED)):

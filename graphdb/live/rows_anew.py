@@ -6,6 +6,9 @@ their vertices alone over either state: rows that are the same in both cancel ou
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import combinations
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -14,7 +17,7 @@ from numpy.typing import NDArray
 
 from graphdb.live.aggregates.distinct_values import NUMBER, SIGN
 from graphdb.live.aggregates.groups import MOVED
-from graphdb.live.answers import ADDED, REMOVED
+from graphdb.live.answers import ADDED, FRESH, REMOVED, Answer
 from graphdb.live.matches.required import runnable
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from graphdb.relational.snapshot import Snapshot
 
 Ints = NDArray[np.int64]
+_ROWS = "_graphdb_rows"
+"""A view of the rows that were asked for."""
 
 
 class RowsAnew:
@@ -54,9 +59,11 @@ class RowsAnew:
     ) -> None:
         self._raw, self._engine, self._each, self._former = raw, engine, each, former
         self._now, self._prepared = now, prepared
-        self._vertices: dict[str, list[Ints]] = {}
+        self._vertices: dict[tuple[str, ...], dict[str, list[Ints]]] = {}
+        """Of the bindings that are found, by the names of which there are some."""
         self._connection: Connection | None = None
         """That of the transaction."""
+        self._made = set[str]()
         self.some = False
         """Whether there are tables."""
 
@@ -70,40 +77,67 @@ class RowsAnew:
         """Return what takes the matches of a part of the query; ``read`` are vertices of which it reads other facts."""
         assert part.delta is not None
         pattern = part.delta.pattern
-        required = {item.alias for item in part.query.returns.items}  # its conditions may ask for others
+        returned = {item.alias for item in part.query.returns.items}  # its conditions may ask for others
+        names = tuple(sorted(vertex.name for vertex in pattern.vertices if vertex.name in returned))
         if not pattern.edges:
-            self._note(pattern.vertices[0].name, read)
+            self._note(names, [read])
 
         def take(*sides: Ints) -> None:
             for rows in sides:
-                for column, name in enumerate(pattern.outputs):
-                    if name in required:
-                        self._note(name, rows[:, column])
+                self._note(names, [rows[:, pattern.outputs.index(name)] for name in names])
 
         return take
 
-    def _note(self, name: str, vertices: Ints) -> None:
-        if len(vertices):
-            self._vertices.setdefault(name, []).append(np.unique(vertices))
+    def _note(self, names: tuple[str, ...], columns: list[Ints]) -> None:
+        for name, vertices in zip(names, columns, strict=True):
+            if len(vertices):
+                self._vertices.setdefault(names, {}).setdefault(name, []).append(np.unique(vertices))
 
     def finish(self) -> None:
-        """Have the tables be complete."""
-        if not self._vertices:
-            return
-        self.some = True
-        vertices = {name: np.unique(np.concatenate(ids)) for name, ids in self._vertices.items()}
-        self._write(None, vertices, ADDED)
-        with self._former.opened() as state:
-            self._write(state, vertices, REMOVED)
+        """Have the tables be complete.
+
+        Bindings of several components are found by the vertices of each, and those that are found twice count once:
+        by inclusion and exclusion.
+        """
+        found = [{name: np.unique(np.concatenate(ids)) for name, ids in own.items()} for own in self._vertices.values()]
+        for number in range(1, len(found) + 1):
+            for several in combinations(found, number):
+                vertices: dict[str, Ints] = {}
+                for name, ids in (pair for own in several for pair in own.items()):
+                    vertices[name] = np.intersect1d(vertices[name], ids) if name in vertices else ids
+                if all(map(len, vertices.values())):
+                    self.some = True
+                    self._write(None, vertices, come=number % 2 == 1)
+                    with self._former.opened() as state:
+                        self._write(state, vertices, come=number % 2 == 0)
 
     def make_none(self, table: str) -> None:
         """Make a table of no rows."""
         (first, *_) = self._each.parts
         assert first.delta is not None
-        self._write(None, {vertex.name: np.empty(0, np.int64) for vertex in first.delta.pattern.vertices}, table)
+        with self._asked(None, {vertex.name: np.empty(0, np.int64) for vertex in first.delta.pattern.vertices}):
+            self._raw.execute(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS FROM {_ROWS}")
 
-    def _write(self, state: Snapshot | None, vertices: dict[str, Ints], table: str) -> None:
-        """Write the rows that a state, None for that of now, has for some vertices, by the names that they have."""
+    def _write(self, state: Snapshot | None, vertices: dict[str, Ints], *, come: bool) -> None:
+        """Write the rows that a state has for some vertices, as such that come, or go."""
+        with self._asked(state, vertices):
+            if self._each.accumulators is not None:
+                number = NUMBER if come else f"-{NUMBER}"
+                begin = f"INSERT INTO {MOVED}" if self._made else f"CREATE OR REPLACE TEMP TABLE {MOVED[5:]} AS"
+                signed = f"SELECT * EXCLUDE {NUMBER}, CAST({number} AS BIGINT) AS {SIGN}"
+                self._raw.execute(f"{begin} {signed} FROM {_ROWS}")
+                self._made.add(MOVED)
+                return
+            table = ADDED if come else REMOVED
+            own = FRESH if table in self._made else table
+            self._raw.execute(f"CREATE OR REPLACE TEMP TABLE {own[5:]} AS FROM {_ROWS}")
+            if own != table:
+                Answer(self._raw, self._each.definition).append(own, table)
+            self._made.add(table)
+
+    @contextmanager
+    def _asked(self, state: Snapshot | None, vertices: dict[str, Ints]) -> Iterator[None]:
+        """Show SQL the rows that a state, None for that of now, has for some vertices, by the names that they have."""
         each, own = self._each, self._each.definition.number
         assert each.rows_of is not None
         known, over = (self._prepared, self._now) if state is None else (self._former.prepared, state)
@@ -112,11 +146,5 @@ class RowsAnew:
             known.put(own, over, general)
             rows = self._engine.rows(run, prepared)
             self._connection = self._connection or run.connection
-        with self._connection.view("_graphdb_rows", rows):
-            if each.accumulators is None:
-                self._raw.execute(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS FROM _graphdb_rows")
-                return
-            number = NUMBER if state is None else f"-{NUMBER}"
-            begin = f"CREATE OR REPLACE TEMP TABLE {MOVED[5:]} AS" if state is None else f"INSERT INTO {MOVED}"
-            signed = f"SELECT * EXCLUDE {NUMBER}, CAST({number} AS BIGINT) AS {SIGN}"
-            self._raw.execute(f"{begin} {signed} FROM _graphdb_rows")
+        with self._connection.view(_ROWS, rows):
+            yield

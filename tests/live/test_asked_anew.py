@@ -1,7 +1,7 @@
 """Random queries whose rows are asked for anew, for the vertices that delta plans find: against the queries run anew.
 
 They have subqueries, paths of several lengths, optional clauses, INDUCED among edges with properties and parallel ones,
-and vertices without labels, in all match modes.
+vertices without labels, and what only values join, in all match modes.
 """
 
 from __future__ import annotations
@@ -77,6 +77,10 @@ def query(draw: Draw) -> str:
         mode = one(draw, MODES)
         text = f"MATCH {mode}{path(draw, 'a', 'b', 0.0 if mode == 'INDUCED ' else 0.3)}"
     conditions = []
+    if not text.startswith("MATCH INDUCED") and draw.random() < 0.25:
+        text += f", (x{one(draw, (':A', ':B', ''))}){one(draw, ('', '', '-[:S]->()', '-[:R]->(y)'))}"
+        conditions.append(one(draw, ("a.k = x.k", "a.i = x.i", "x.k = 1", "x.i < a.i")))
+        names += ["x"]
     if draw.random() < 0.3:
         conditions.append(one(draw, CONDITIONS))
     if draw.random() < 0.5:
@@ -158,6 +162,9 @@ MAINTAINED = {
     "listed": "MATCH (a)-[:R]->(b) RETURN [x IN [a.i, b.i] WHERE x > 1] AS l, a {.i, .k} AS m",
     "any": "MATCH (a) WHERE a.k > 1 RETURN a.i AS i",
     "others": "MATCH (a:!A) OPTIONAL MATCH (a)-[:R]->(b) RETURN a.i AS i, b.i AS j",
+    "joined": "MATCH (a:A), (b:B) WHERE a.k = b.k RETURN a.i AS i, b.i AS j",
+    "beside": "MATCH (a:A)-[:R]->(b), (c:B) WHERE c.i = a.i OPTIONAL MATCH (c)-[:S]->(d) RETURN b.i AS i, d.k AS j",
+    "product": "MATCH (a:A), (b), (c:B) WHERE b.k = 1 AND a.i < 2 RETURN count(*) AS n, sum(c.i) AS s",
     "all": "MATCH (a) RETURN count(*) AS n, max(a.i) AS m",
 }
 

@@ -291,9 +291,9 @@ def _asks_for_one(labels: ast.LabelExpression) -> bool:
 
 
 def _has_parallel(pattern: PatternGraph) -> bool:
-    """Whether edges of a pattern join the same vertices."""
-    ends = [frozenset((edge.source, edge.target)) for edge in pattern.edges]
-    return len({*ends}) < len(ends)
+    """Whether edges of an INDUCED clause join the same vertices."""
+    induced = [edge for edge in pattern.edges if pattern.clauses[edge.clause].mode is ast.MatchMode.INDUCED]
+    return len({(edge.clause, frozenset((edge.source, edge.target))) for edge in induced}) < len(induced)
 
 
 def _of_known_labels(edge: PatternEdge) -> PatternEdge:

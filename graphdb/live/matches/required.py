@@ -84,26 +84,62 @@ def bindings(query: ast.Query) -> tuple[ast.Query, ...]:
     """Return queries for the vertices of bindings that have other rows after a batch.
 
     Each is of one pattern: what is required, alone and with a clause or subquery, and with the clauses whose vertices
-    or edges this names in turn.  It returns the vertices that have names, and how many matches they are of.
+    or edges this names in turn.  It returns the vertices that have names, and how many matches they are of.  Of what is
+    required that no vertex or edge connects, each component has queries of its own.
 
     Raises
     ------
     NotIncremental
         It cannot be asked for some bindings alone.
     """
-    first = required(query)
-    names = list(dict.fromkeys(_vertices(first)))
+    _refuse_undetermined(query)
+    components = _components(required(query))
+    followed: list[tuple[list[Chain], Chain]] = [([component], ()) for component in components]
+    for chain in _chains(query):
+        followed.append(([own for own in components if _bound(own) & _bound(chain)] or components, chain))
+    found: dict[ast.Query, None] = {}
+    for own, chain in followed:
+        first = tuple(match for component in own for match in component)
+        returns = _returning_vertices(first, query.returns.span)
+        for matches in _followed((*first, *chain)):
+            found[replace(query, matches=matches, returns=returns)] = None
+    if len(found) > MOST_PARTS:
+        raise NotIncremental(f"it takes more than {MOST_PARTS} patterns")
+    return tuple(found)
+
+
+def _components(first: Chain) -> list[Chain]:
+    """Return clauses as groups that have no vertex or edge in common, each with its own paths alone.
+
+    Those of an INDUCED clause are one group: an edge between them matters.
+    """
+    groups: list[tuple[set[str], list[tuple[int, ast.PathPattern]]]] = []
+    for number, match in enumerate(first):
+        for path in match.patterns:
+            names = {*_names(path), *([f" {number}"] if match.mode is ast.MatchMode.INDUCED else [])}
+            own = [(number, path)]
+            for other in [other for other in groups if other[0] & names]:
+                groups.remove(other)
+                names, own = names | other[0], other[1] + own
+            groups.append((names, own))
+    return [
+        tuple(
+            replace(match, patterns=tuple(path for of, path in own if of == number))
+            for number, match in enumerate(first)
+            if any(of == number for of, _ in own)
+        )
+        for _, own in groups
+    ]
+
+
+def _returning_vertices(first: Chain, span: ast.Span) -> ast.ReturnClause:
+    """Return the vertices of some clauses that have names, and how many matches they are of."""
+    nodes = (node for match in first for path in match.patterns for node in path.nodes)
+    names = dict.fromkeys(node.variable.name for node in nodes if node.variable is not None)
     if not names:
         raise NotIncremental("what it requires has no vertex with a name")
-    _refuse_undetermined(query)
     items = [ast.ReturnItem(ast.Variable(name), name, name) for name in names]
-    number = ast.ReturnItem(ast.CountStar(), NUMBER, NUMBER)
-    returns = ast.ReturnClause((*items, number), span=query.returns.span)
-    chains = dict.fromkeys([(), *_chains(query)])
-    parts = dict.fromkeys(part for chain in chains for part in _followed((*first, *chain)))
-    if len(parts) > MOST_PARTS:
-        raise NotIncremental(f"it takes more than {MOST_PARTS} patterns")
-    return tuple(replace(query, matches=matches, returns=returns) for matches in parts)
+    return ast.ReturnClause((*items, ast.ReturnItem(ast.CountStar(), NUMBER, NUMBER)), span=span)
 
 
 def _refuse_undetermined(query: ast.Query) -> None:
@@ -122,7 +158,7 @@ def _refuse_undetermined(query: ast.Query) -> None:
 def _chains(query: ast.Query) -> Iterator[Chain]:
     """Yield what the rows of a binding depend on beside what is required: optional clauses, and subqueries."""
     first = required(query)
-    known, clauses = _variables(first), list[tuple[set[str], Chain]]()
+    known, clauses = _bound(first), list[tuple[set[str], Chain]]()
 
     def needed(variables: Collection[str]) -> Chain:
         return tuple(dict.fromkeys(clause for new, chain in clauses if new & {*variables} for clause in chain))
@@ -130,7 +166,7 @@ def _chains(query: ast.Query) -> Iterator[Chain]:
     for subquery in subqueries_in(first):
         yield from _within(subquery, (), known)
     for match in query.matches[len(first) :]:
-        own = _variables(match.patterns)
+        own = _bound((match,))
         chain = (*needed(own), match)
         clauses.append((own - known, chain))
         known |= own
@@ -146,9 +182,9 @@ def _within(subquery: Subquery, chain: Chain, known: set[str]) -> Iterator[Chain
     for matches, rest in _clauses(subquery):
         own, there = chain, set(known)
         for match in matches:
-            if there.isdisjoint(_variables(match.patterns)):
+            if there.isdisjoint(_bound((match,))):
                 raise NotIncremental("a subquery has a pattern that its row says nothing of")
-            own, there = (*own, match), there | _variables(match.patterns)
+            own, there = (*own, match), there | _bound((match,))
             yield own
             for inner in subqueries_in((match.patterns, match.where)):
                 yield from _within(inner, own, there)
@@ -230,10 +266,9 @@ def _says(condition: ast.Expression | None, names: set[str]) -> bool:
     return not subqueries and free_variables(condition) <= names and is_plain((clause,), ast.ReturnClause(()))
 
 
-def _vertices(matches: Chain) -> Iterator[str]:
-    """Yield the names of vertices in MATCH clauses, as often as they stand there."""
-    nodes = (node for match in matches for path in match.patterns for node in path.nodes)
-    yield from (node.variable.name for node in nodes if node.variable is not None)
+def _bound(chain: Chain) -> set[str]:
+    """Return the names in the patterns of clauses."""
+    return _variables(tuple(match.patterns for match in chain))
 
 
 def _variables(syntax: object) -> set[str]:
