@@ -38,7 +38,7 @@ def test_delta_plans_are_printed() -> None:
         ("MATCH (a)-->(b) RETURN a.i AS i, a.i + count(*) AS n", "made of aggregates and of what is grouped by"),
         ("MATCH (a)-->(b) RETURN a LIMIT 2", "SKIP and LIMIT choose among all rows"),
         ("MATCH (a)-->(b) OPTIONAL MATCH (b)-->(c) WITH a RETURN a", "its rows are not the matches of one pattern"),
-        ("MATCH (a)-->(b), (:C) RETURN a.name AS n", "has no vertex with a name"),
+        ("MATCH (a)-->(b), (:C) RETURN a.name AS n", "its pattern has a vertex without edges"),
         ("MATCH (a)-->(b) WHERE COUNT { ()-->() } > 1 RETURN a, b", "has a pattern that its row says nothing of"),
     ],
 )
