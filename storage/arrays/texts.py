@@ -128,21 +128,21 @@ def numbered(array: arrow.Array, type: type[np.signedinteger[Any]] = np.int64) -
     array = array.decoded()
     if array.offsets is not None:
         return numbered_texts(array, type)
-    data = array.data
-    assert data is not None
-    if data.dtype.itemsize <= 8:
-        integral, numbers = data.dtype.kind in "iub", np.empty(len(array), type)
-        bits = data if integral else np.ascontiguousarray(data).view(f"i{data.dtype.itemsize}")
-        different = Different(len(array))
-        different.number(bits, numbers, _valid(array))
-        values = different.values.astype(bits.dtype)
-        return arrow.Array(array.type, len(values), None, values.view(data.dtype)), numbers
+    if is_word(array.type):
+        different, numbers = Different(len(array)), np.empty(len(array), type)
+        different.number_array(array, numbers)
+        return different.array(array.type), numbers
     some = array.drop_null()
     assert some.data is not None
     which = number_rows(np.ascontiguousarray(some.data).view(np.int64).reshape(len(some), -1).T)
     numbers = np.full(len(array), -1, type)
     numbers[array.is_valid()] = which
     return some.take(firsts_of(which)), numbers
+
+
+def is_word(type: arrow.DataType) -> bool:
+    """Whether values of a type take eight bytes at most: :class:`Different` numbers them."""
+    return type.values is None and type.is_fixed and type.dtype.itemsize <= 8
 
 
 def _valid(array: arrow.Array) -> NDArray[np.bool_]:
@@ -175,9 +175,12 @@ def number_integers(integers: NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:
 
 
 class Different:
-    """Integers numbered in the order in which they first come, array after array; ``most`` is how many may come."""
+    """Integers, or other values by their bits, numbered in the order in which they first come, array after array.
 
-    def __init__(self, most: int) -> None:
+    ``most`` is how many may come, where that is known.
+    """
+
+    def __init__(self, most: int = _FEW) -> None:
         few = min(most, _FEW) + 1
         self._table, self._values, self._count = np.full(2 * few, -1, np.int32), np.empty(few, np.int64), 0
 
@@ -185,6 +188,18 @@ class Different:
     def values(self) -> Ints:
         """The different ones."""
         return self._values[: self._count]
+
+    def array(self, type: arrow.DataType) -> arrow.Array:
+        """Return the different ones, where they came in arrays of such a type."""
+        values = self.values.astype(_bits(type.dtype))
+        return arrow.Array(type, len(values), None, values.view(type.dtype))
+
+    def number_array(self, array: arrow.Array, numbers: NDArray[np.integer[Any]]) -> None:
+        """Write which of the different values each of an array is (int32 or int64), -1 for null."""
+        array = array.decoded()
+        assert array.data is not None
+        bits = np.ascontiguousarray(array.data).view(_bits(array.data.dtype))
+        self.number(bits, numbers, _valid(array))
 
     def number(
         self,
@@ -205,3 +220,8 @@ class Different:
             self._values = np.empty(4 * len(self._values), np.int64)
             self._values[: len(former)] = former
             kernels.put_integers(former, self._table)
+
+
+def _bits(type: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the integers that values of a type are as bits."""
+    return type if type.kind in "iu" else np.dtype(f"i{type.itemsize}")

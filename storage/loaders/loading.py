@@ -136,7 +136,7 @@ class Loading:
         self._appender = Appender(connection, self._folder, max(self._memory // 2, 1), known)
         self._as_columns = _fit(sources, self._memory)
         self._staging: Staging | None = None
-        self._tables: list[Staged] = []
+        self._tables: list[Task[None]] = []
         self._followed = True
         self.triples = 0
         self.rows = 0
@@ -177,9 +177,9 @@ class Loading:
                 self._read(source, first if source.table else number, before)
                 read.append(self.triples - in_source)
             else:
-                self._tables.append(staged)
                 self.rows += staged.rows
                 read.append(staged.rows)
+                self._tables.append(self._sorter.submit(partial(self._encoder.add, staged)))
             before += source.size
             self._bytes = before
         if read:
@@ -225,8 +225,10 @@ class Loading:
         if source.stage is None or not self._as_columns:
             return None
         if self._staging is None:
+            from graphdb.storage.loaders.tables.encoding import Encoder
             from graphdb.storage.loaders.tables.staging import Staging
 
+            self._encoder = Encoder()
             self._staging = Staging(str(self._folder), max(self._memory // 2, 128 << 20))
         return self._work("reading", partial(source.stage, self._staging))
 
@@ -240,10 +242,14 @@ class Loading:
         from graphdb.storage.loaders.tables.assembly import assemble
 
         assert self._staging is not None
+        for encoded in tables:
+            self._wait("reading", encoded)
         rest = bool(self.triples)
         connection, spill = self._staging.connection, SpillFile(self._folder / "tables", 2 * self._memory)
-        batch, edges = self._work("storing terms", partial(assemble, connection, tables, spill, alone=self._first))
-        tables.clear()
+        batch, edges = self._work(
+            "storing terms", partial(assemble, connection, self._encoder, spill, alone=self._first)
+        )
+        del self._encoder
         self._compress([batch])
         self.triples += sum(map(len, batch.triples)) + len(edges) + len(edges.owners)
         if not self._first:

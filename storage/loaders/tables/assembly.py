@@ -1,14 +1,12 @@
-"""Tables as columns (:mod:`.staging`) to a batch of terms and triples of codes, column by column.
+"""Tables as numbers (:mod:`.encoding`) to a batch of terms and triples of codes, column by column.
 
-All values of one sort, whichever columns they come from, are numbered at once by one hash table (Arrow's
-``numbered``): that numbering is the dictionary, and its codes are what triples are made of.  So no value is
-written as a term of RDF, parsed, or looked up again; only distinct values are written as IRIs and lexical forms.
+The numbers of values become the codes that triples are made of.  So no value is written as a term of RDF, parsed, or
+looked up again; only distinct values are written as IRIs and lexical forms.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,14 +16,15 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.arrow import strings
 from graphdb.common.duckdb.fetch import fetched
-from graphdb.common.values.terms import DATATYPE, RDF_TYPE, VERTEX, XSD
+from graphdb.common.values.terms import DATATYPE, RDF_TYPE, VERTEX
 from graphdb.storage.arrays.arrow import string_places
 from graphdb.storage.arrays.batch import LITERAL, Batch, Edges, Texts, repeated
 from graphdb.storage.arrays.spill import SpillArray, SpillFile
-from graphdb.storage.arrays.texts import numbered, numbered_texts
+from graphdb.storage.arrays.texts import numbered
 from graphdb.storage.loaders.tables import terms, values
-from graphdb.storage.loaders.tables.headers import Column, name_iri
-from graphdb.storage.loaders.tables.staging import Sort, Staged
+from graphdb.storage.loaders.tables.encoding import INTEGER, Encoded, Encoder, Values
+from graphdb.storage.loaders.tables.headers import name_iri
+from graphdb.storage.loaders.tables.staging import Sort
 
 if TYPE_CHECKING:
     import duckdb
@@ -35,36 +34,6 @@ Ints = NDArray[np.int64]
 
 _PIECE = 122_880
 """Texts of a piece: as many as are in a row group of DuckDB's."""
-
-_INTEGER = Sort(True, "BIGINT", datatype=f"{XSD}integer")
-"""Integers as literals."""
-
-_NAME = Sort(False, "VARCHAR")
-"""Labels, of vertices and of edges."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Values:
-    """The values of a column: their numbers among those of the sort, -1 where there is none, and the row of each.
-
-    ``rows`` is None where each row has one, or none.
-    """
-
-    column: Column
-    sort: Sort
-    numbers: NDArray[np.int32]
-    rows: Ints | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Use:
-    """A column whose values are to be numbered; ``rows`` as in :class:`_Values`."""
-
-    table: int
-    column: Column
-    sort: Sort
-    values: arrow.ChunkedArray
-    rows: Ints | None
 
 
 @dataclass
@@ -79,7 +48,7 @@ class _Made:
 
 
 def assemble(
-    connection: duckdb.DuckDBPyConnection, tables: Sequence[Staged], spill: SpillFile, *, alone: bool
+    connection: duckdb.DuckDBPyConnection, encoder: Encoder, spill: SpillFile, *, alone: bool
 ) -> tuple[Batch, Edges]:
     """Return the terms and triples of tables as a batch, and the edges that need more than a triple.
 
@@ -92,9 +61,7 @@ def assemble(
     alone
         Whether the batch becomes a graph by itself: its integers then need no texts.
     """
-    constants = _Constants()
-    uses = [use for number, table in enumerate(tables) for use in _uses(number, table)]
-    found, dictionaries = _encode(uses)
+    constants, dictionaries, tables = _Constants(), encoder.dictionaries(), encoder.tables
     codes: dict[Sort, Codes] = {}
     resources = [sort for sort in dictionaries if not sort.literal]
     iris = {sort: _iris(connection, sort, dictionaries[sort]) for sort in resources}
@@ -104,8 +71,8 @@ def assemble(
     integers = _integers(dictionaries, codes, spill) if alone else []
     literals, notes = _literals(connection, dictionaries, codes, spill)
     made = _Made()
-    for number, table in enumerate(tables):
-        _Writer(table, [each for at, each in found if at == number], codes, constants, made).write()
+    for table in tables:
+        _Writer(table, codes, constants, made).write()
     batch = Batch(
         spill,
         [texts for some in distinct for texts in _pieces(some, 0, spill)],
@@ -131,10 +98,10 @@ class _Constants:
         self.codes = np.empty(0, np.uint32)
         """The code of each, once all are known."""
 
-    def of(self, table: Staged) -> None:
+    def of(self, table: Encoded) -> None:
         """Note the names of a table."""
         mapping = table.mapping
-        keys = [column.name for column, _, _ in table.columns if column.name]
+        keys = [some.column.name for some in table.columns if some.column.name]
         for name in (*mapping.labels, *keys, *([mapping.type] if mapping.type else [])):
             self._numbers.setdefault(name_iri(name), len(self._numbers))
 
@@ -145,66 +112,6 @@ class _Constants:
     def code(self, iri: str) -> int:
         """Return the code of one."""
         return int(self.codes[self._numbers[iri]])
-
-
-def _uses(number: int, table: Staged) -> Iterator[_Use]:
-    """Yield the columns of a table as values that are to be numbered, lists as the values that are in them."""
-    for column, sort, given in table.columns:
-        if column.role == "LABEL":
-            names, rows = _names(given.combine_chunks(), table.mapping.dialect.list_delimiter)
-            yield _Use(number, column, _NAME, names, rows)
-        elif arrow.is_list(given.type):
-            lists = given.combine_chunks()
-            yield _Use(number, column, sort, arrow.ChunkedArray([lists.flatten()]), _parents(lists))
-        else:
-            yield _Use(number, column, sort, given, None)
-            if column.role == "ID" and column.name:
-                yield _Use(number, Column(column.column, "", column.name), _id_property(sort), given, None)
-
-
-def _id_property(sort: Sort) -> Sort:
-    """Return what ids are as properties."""
-    return Sort(True, sort.type, datatype=f"{XSD}integer" if sort.type == "BIGINT" else None)
-
-
-def _names(given: arrow.Array, delimiter: str) -> tuple[arrow.ChunkedArray, Ints]:
-    """Return the names that stand in texts, or in lists of such, and the rows of each; empty ones are none."""
-    rows = np.arange(len(given))
-    if arrow.is_list(given.type):
-        given, rows = given.flatten(), _parents(given)
-    distinct, which = numbered_texts(given)
-    parts = [[part.strip(" ") for part in text.split(delimiter)] for text in arrow.pylist(distinct)]
-    lists = arrow.array([[part for part in some if part] for some in parts], arrow.list_of(arrow.STRING))
-    chosen = lists.take(which[which >= 0])
-    return arrow.ChunkedArray([chosen.flatten()]), rows[which >= 0][_parents(chosen)]
-
-
-def _parents(lists: arrow.Array) -> Ints:
-    """Return the rows of the values in lists."""
-    return np.repeat(np.arange(len(lists)), lists.lengths())
-
-
-def _encode(uses: Sequence[_Use]) -> tuple[list[tuple[int, _Values]], dict[Sort, arrow.Array]]:
-    """Number the values of each sort; return those of each column, and the distinct ones."""
-    sorts: dict[Sort, list[_Use]] = {}
-    for use in uses:
-        sorts.setdefault(use.sort, []).append(use)
-
-    def number(some: list[_Use]) -> tuple[list[NDArray[np.int32]], arrow.Array]:
-        distinct, numbers = _numbered([use.values for use in some])
-        return numbers, distinct
-
-    found: list[tuple[int, _Values]] = []
-    dictionaries: dict[Sort, arrow.Array] = {}
-    largest = sorted(sorts, key=lambda sort: -sum(use.values.nbytes for use in sorts[sort]))
-    with ThreadPoolExecutor(2, "graphdb-encode") as pool:
-        for sort, (numbers, distinct) in zip(largest, pool.map(number, (sorts[sort] for sort in largest)), strict=True):
-            dictionaries[sort] = distinct
-            found += [
-                (use.table, _Values(use.column, sort, some, use.rows))
-                for use, some in zip(sorts[sort], numbers, strict=True)
-            ]
-    return found, dictionaries
 
 
 def _numbered(arrays: Sequence[arrow.ChunkedArray]) -> tuple[arrow.Array, list[NDArray[np.int32]]]:
@@ -275,12 +182,12 @@ def _integers(dictionaries: dict[Sort, arrow.Array], codes: dict[Sort, Codes], s
 
     There are none where some of their datatype have another type: equal ones of both would be two literals.
     """
-    [*sorts] = (sort for sort in dictionaries if sort.literal and sort.datatype == _INTEGER.datatype)
-    if sorts != [_INTEGER]:
+    [*sorts] = (sort for sort in dictionaries if sort.literal and sort.datatype == INTEGER.datatype)
+    if sorts != [INTEGER]:
         return []
-    data = dictionaries[_INTEGER].data
+    data = dictionaries[INTEGER].data
     assert data is not None
-    codes[_INTEGER] = np.arange(len(data), dtype=np.uint32) | np.uint32(LITERAL)
+    codes[INTEGER] = np.arange(len(data), dtype=np.uint32) | np.uint32(LITERAL)
     return [spill.add(data[begin : begin + _PIECE]) for begin in range(0, len(data), _PIECE)]
 
 
@@ -346,17 +253,13 @@ class _Writer:
 
     Parameters
     ----------
-    found
-        The values of its columns.
     codes
         The codes of the distinct values of each sort.
     """
 
-    def __init__(
-        self, table: Staged, found: Sequence[_Values], codes: dict[Sort, Codes], constants: _Constants, made: _Made
-    ) -> None:
+    def __init__(self, table: Encoded, codes: dict[Sort, Codes], constants: _Constants, made: _Made) -> None:
         self._mapping = table.mapping
-        self._found = found
+        self._found = table.columns
         self._codes = codes
         self._constants = constants
         self._made = made
@@ -369,11 +272,11 @@ class _Writer:
         else:
             self._edges(self._of(roles["START_ID"]), self._of(roles["END_ID"]), roles.get("TYPE"))
 
-    def _of(self, some: _Values) -> Codes:
+    def _of(self, some: Values) -> Codes:
         """The codes of values, each row with one."""
         return self._codes[some.sort][some.numbers]
 
-    def _values(self, some: _Values) -> tuple[Ints, Codes]:
+    def _values(self, some: Values) -> tuple[Ints, Codes]:
         """The rows that have values, and the codes of these."""
         there = np.flatnonzero(some.numbers >= 0)
         rows = there if some.rows is None else some.rows[there]
@@ -395,7 +298,7 @@ class _Writer:
         if lone.any():
             self._triples(vertices[lone], type, self._constants.code(VERTEX))
 
-    def _edges(self, starts: Codes, ends: Codes, kind: _Values | None) -> None:
+    def _edges(self, starts: Codes, ends: Codes, kind: Values | None) -> None:
         """Write edges, with their properties."""
         label: Codes | int = self._of(kind) if kind else self._constants.code(name_iri(self._mapping.type or ""))
         self._triples(starts, label, ends)

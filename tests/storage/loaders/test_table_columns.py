@@ -210,12 +210,12 @@ def test_tables_beside_other_data(db: Any) -> None:
 
 def test_lists_over_several_chunks() -> None:
     """The rows of values in lists are those of the table, however Arrow cuts it."""
-    from graphdb.storage.loaders.tables.assembly import _parents
+    from graphdb.storage.loaders.tables.encoding import parents
 
     made, type = [["a"], None, ["b", "c"], [], ["d"]], arrow.list_of(arrow.STRING)
     chunks = arrow.ChunkedArray([arrow.array(some, type) for some in (made[:2], made[2:3], made[3:])])
     whole = chunks.combine_chunks()
-    assert _parents(whole).tolist() == [0, 2, 2, 4]
+    assert parents(whole).tolist() == [0, 2, 2, 4]
     assert arrow.pylist(whole.flatten()) == ["a", "b", "c", "d"]
 
 

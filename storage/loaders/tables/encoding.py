@@ -1,0 +1,156 @@
+"""Values of tables as numbers: those of one sort, whichever columns they come from, get theirs from one hash table.
+
+That numbering is the dictionary.  A table is numbered while the next is read, and of each of its values four bytes are
+left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common import arrow
+from graphdb.common.values.terms import XSD
+from graphdb.storage.arrays.texts import Different, is_word, numbered, numbered_texts
+from graphdb.storage.loaders.tables.headers import Column, Mapping
+from graphdb.storage.loaders.tables.staging import Sort, Staged
+
+Ints = NDArray[np.int64]
+Numbers = NDArray[np.int32]
+
+NAME = Sort(False, "VARCHAR")
+"""Labels, of vertices and of edges."""
+
+INTEGER = Sort(True, "BIGINT", datatype=f"{XSD}integer")
+"""Integers as literals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The values of a column: their numbers among those of the sort, -1 where there is none, and the row of each.
+
+    ``rows`` is None where each row has one, or none.
+    """
+
+    column: Column
+    sort: Sort
+    numbers: Numbers
+    rows: Ints | None
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A table whose values have numbers, which :meth:`Encoder.dictionaries` explains."""
+
+    mapping: Mapping
+    columns: Sequence[Values]
+
+
+class Encoder:
+    """Numbers the values of tables, one after the other."""
+
+    def __init__(self) -> None:
+        self.tables: list[Encoded] = []
+        self._sorts: dict[Sort, _Dictionary] = {}
+
+    def add(self, table: Staged) -> None:
+        """Number the values of a table."""
+        found = []
+        for column, sort, values, rows in _uses(table):
+            if sort not in self._sorts:
+                self._sorts[sort] = _Fixed() if is_word(values.type) else _Pieces()
+            found.append(Values(column, sort, self._sorts[sort].number(values), rows))
+        self.tables.append(Encoded(table.mapping, found))
+
+    def dictionaries(self) -> dict[Sort, arrow.Array]:
+        """Return the different values of each sort, in the order of their numbers, once all tables are there."""
+        return {sort: dictionary.values() for sort, dictionary in self._sorts.items()}
+
+
+class _Dictionary(Protocol):
+    """The values of a sort."""
+
+    def number(self, values: arrow.ChunkedArray) -> Numbers:
+        """Return the numbers of some, which are right once :meth:`values` was asked for."""
+
+    def values(self) -> arrow.Array:
+        """Return the different ones."""
+
+
+class _Fixed:
+    """Values that are numbered with all those before."""
+
+    def __init__(self) -> None:
+        self._different = Different()
+
+    def number(self, values: arrow.ChunkedArray) -> Numbers:
+        self._type = values.type
+        numbers, at = np.empty(len(values), np.int32), 0
+        for chunk in values.chunks:
+            self._different.number_array(chunk, numbers[at : at + len(chunk)])
+            at += len(chunk)
+        return numbers
+
+    def values(self) -> arrow.Array:
+        return self._different.array(self._type)
+
+
+class _Pieces:
+    """Values that are numbered column by column, and their different ones in the end: texts, of which few are left."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[arrow.Array, Numbers]] = []
+
+    def number(self, values: arrow.ChunkedArray) -> Numbers:
+        self._found.append(numbered(arrow.concat_arrays(values.chunks, values.type), np.int32))
+        return self._found[-1][1]
+
+    def values(self) -> arrow.Array:
+        distinct, which = numbered(arrow.concat_arrays([some for some, _ in self._found]), np.int32)
+        begin = 0
+        for some, numbers in self._found:
+            part = np.append(which[begin : begin + len(some)], np.int32(-1))  # the last for those that are null
+            begin += len(some)
+            numbers[:] = part[numbers]
+        return distinct
+
+
+def _uses(table: Staged) -> Iterator[tuple[Column, Sort, arrow.ChunkedArray, Ints | None]]:
+    """Yield the columns of a table as values that are to be numbered, lists as what is in them; see :class:`Values`."""
+    for column, sort, given in table.columns:
+        if column.role == "LABEL":
+            names, rows = _names(given.combine_chunks(), table.mapping.dialect.list_delimiter)
+            yield column, NAME, names, rows
+        elif arrow.is_list(given.type):
+            lists = given.combine_chunks()
+            yield column, sort, arrow.ChunkedArray([lists.flatten()]), parents(lists)
+        else:
+            yield column, sort, given, None
+            if column.role == "ID" and column.name:
+                yield Column(column.column, "", column.name), _id_property(sort), given, None
+
+
+def _id_property(sort: Sort) -> Sort:
+    """Return what ids are as properties."""
+    return INTEGER if sort.type == "BIGINT" else Sort(True, sort.type)
+
+
+def _names(given: arrow.Array, delimiter: str) -> tuple[arrow.ChunkedArray, Ints]:
+    """Return the names that stand in texts, or in lists of such, and the rows of each; empty ones are none."""
+    rows = np.arange(len(given))
+    if arrow.is_list(given.type):
+        given, rows = given.flatten(), parents(given)
+    distinct, which = numbered_texts(given)
+    parts = [[part.strip(" ") for part in text.split(delimiter)] for text in arrow.pylist(distinct)]
+    lists = arrow.array([[part for part in some if part] for some in parts], arrow.list_of(arrow.STRING))
+    chosen = lists.take(which[which >= 0])
+    return arrow.ChunkedArray([chosen.flatten()]), rows[which >= 0][parents(chosen)]
+
+
+def parents(lists: arrow.Array) -> Ints:
+    """Return the rows of the values in lists."""
+    return np.repeat(np.arange(len(lists)), lists.lengths())
