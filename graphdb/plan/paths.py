@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.graph.pcsr import Direction, Partition
+from graphdb.storage.persisted.packing import persistable
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
@@ -50,6 +51,7 @@ class Along:
     cuts: int = 0
 
 
+@persistable
 @dataclass(frozen=True, slots=True, eq=False)
 class Ends:
     """The edges of a path, int64 [edges] each: ``left`` and ``right`` their ends as the path goes along them.
@@ -80,7 +82,8 @@ class Ends:
         return self._derived[make]  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@persistable
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Weighted:
     """The edges of a path with what each costs: float64 [edges], none of them negative."""
 

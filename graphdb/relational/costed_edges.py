@@ -20,6 +20,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.plan.paths import Ends, Weighted
 from graphdb.storage.arrays.arrow import values
+from graphdb.storage.persisted.store import NOTHING, PersistedStructures
 
 Key: TypeAlias = tuple[ast.PathPattern, object]
 """The pattern of one edge with its ends, and its conditions and cost, or what else is wanted of the edges."""
@@ -65,10 +66,14 @@ class FoundEdges:
 
 
 class CostedEdges:
-    """Such edges over one state of the data, the least recently used evicted beyond a budget of bytes."""
+    """Such edges over one state of the data, the least recently used evicted beyond a budget of bytes.
 
-    def __init__(self, limit_bytes: int) -> None:
+    Those with costs are ``persisted``.
+    """
+
+    def __init__(self, limit_bytes: int, persisted: PersistedStructures = NOTHING) -> None:
         self._limit = limit_bytes
+        self._persisted = persisted
         self._bytes = 0
         self._found: OrderedDict[Key, Weighted | FoundEdges] = OrderedDict()
 
@@ -77,6 +82,9 @@ class CostedEdges:
         found = self._found.get(key)
         if found is not None:
             self._found.move_to_end(key)
+        elif isinstance(before := self._persisted.find(_words(key)), Weighted):
+            self.put(key, before)
+            return before
         return found
 
     def put(self, key: Key, found: Weighted | FoundEdges) -> None:
@@ -84,9 +92,16 @@ class CostedEdges:
         if found.nbytes > self._limit or key in self._found:
             return
         self._found[key] = found
+        if isinstance(found, Weighted) and not self._persisted.has(_words(key)):
+            self._persisted.note(_words(key), found)
         self._bytes += found.nbytes
         while self._bytes > self._limit:
             self._bytes -= self._found.popitem(last=False)[1].nbytes
+
+
+def _words(key: Key) -> tuple[str, str]:
+    """Return what edges with costs are persisted by: the syntax tree as text."""
+    return "costed", repr(key)
 
 
 def key_of(pattern: ast.PathPattern, where: object, cost: ast.Expression | None) -> Key | None:

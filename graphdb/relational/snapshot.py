@@ -137,10 +137,10 @@ def take_snapshot(
     if persisted.possible:
         ((zone,),) = connection.rows("SELECT system.main.current_setting('TimeZone')")
         counted = [(label.id, *label.counts) for label in names.edge_labels.values()]
-        persisted.describe((sizes, sorted(counted), sorted(described), sorted(parallel), zone))
+        persisted.describe((sizes, sorted(counted), sorted(described), sorted(parallel), zone, subclasses))
     graph = DataGraph(store, graph_bytes - columns_bytes, persisted=persisted)
     properties = Properties(connection, store.ids, scales, columns_bytes, persisted)
-    keys = KeyIndexes(connection, graph_bytes // 8)
+    keys = KeyIndexes(connection, graph_bytes // 8, persisted)
     edges = Edges(connection, graph, store, described, parallel, persisted)
     known: dict[str, int | None] = {}
     if former is not None:
@@ -164,7 +164,7 @@ def take_snapshot(
         degrees,
         procedures or Procedures(),
         ids=known,
-        costed=CostedEdges(graph_bytes // 8),
+        costed=CostedEdges(graph_bytes // 8, persisted),
     )
 
 

@@ -137,6 +137,16 @@ class ValueColumn:
             vertices = joined(without(vertices, self.changed), self.later.rows()[0])
         return vertices, self.gather(numbers(vertices))
 
+    def standing_at(self, found: Ints) -> Ints:
+        """Return the vertices (int64 term ids, sorted) whose values stand at some places; none has changed since."""
+        if self.places is not None:
+            marked = np.zeros(len(self.values) + 1, bool)  # that no value stands at is the last one
+            marked[found] = True
+            found = np.flatnonzero(marked[self.places])
+        else:
+            found = np.sort(found)
+        return found + self.first if self.subjects is None else self.subjects[found]
+
     def gather(self, ids: arrow.Array | arrow.ChunkedArray) -> arrow.Array | arrow.ChunkedArray:
         """Return the values of vertices (int64 term ids, or null), row for row; null where one has none."""
         wanted = values(ids)  # anything where they are null

@@ -13,6 +13,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from graphdb.storage.arrays.small_joins import in_list
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.changes import Changes
+from graphdb.storage.persisted.packing import persistable
+from graphdb.storage.persisted.store import NOTHING, PersistedStructures
 
 Ids = NDArray[np.int64]
 
@@ -60,10 +63,13 @@ class KeyIndexes:
     ----------
     limit_bytes
         What they may take of memory, roughly.
+    persisted
+        What was sorted of the same state before.
     """
 
-    def __init__(self, connection: Connection, limit_bytes: int) -> None:
+    def __init__(self, connection: Connection, limit_bytes: int, persisted: PersistedStructures = NOTHING) -> None:
         self._connection = connection
+        self._persisted = persisted
         self._limit = limit_bytes
         self._asked: Counter[int] = Counter()
         self._indexes: dict[int, KeyIndex] = {}
@@ -87,9 +93,11 @@ class KeyIndexes:
             entries = label.triples + sum(len(each) for each in self._indexes.values())
             if _ENTRY * entries > self._limit:
                 return None
-            if self._asked[label.id] <= LOOKS:
+            key = ("key index", label.id)
+            if self._asked[label.id] <= LOOKS and not self._persisted.has(key):
                 return self._looked_up(label, values) if column == "integer" else None
-            index = self._indexes[label.id] = KeyIndex.read(self._connection, label.id, column)
+            known = self._persisted.get_or_derive(key, lambda: SortedValues.read(self._connection, label.id, column))
+            index = self._indexes[label.id] = KeyIndex(label.id, column, known)
         found = [index.find(self._connection, value) for value in values]
         return found[0] if len(found) == 1 else np.concatenate([np.empty(0, np.int64), *found])
 
@@ -123,14 +131,33 @@ def _can_be_stored(value: object) -> bool:
     return value in INT64 if isinstance(value, int) else not _SURROGATE.search(str(value))
 
 
+@persistable
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class SortedValues:
+    """The values of one property, sorted, and the vertices that have them."""
+
+    values: NDArray[Any] | arrow.Array
+    vertices: Ids
+
+    @classmethod
+    def read(cls, connection: Connection, label: int, column: str) -> SortedValues:
+        """Sort the values of a property; ``column`` of the literal table has them."""
+        order = "encode(value)" if column == "lexical" else "value"
+        rows = connection.arrow(
+            f"SELECT t.subject, l.{column} AS value FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object"
+            f" WHERE t.label = {int(label)} AND t.object >= {LITERAL_BASE} ORDER BY {order} ASC, t.subject ASC"
+        )
+        values = rows.column("value")
+        return cls(plain(values) if column == "integer" else values.combine_chunks(), plain(rows.column("subject")))
+
+
 class KeyIndex:
     """The values of one property, sorted, with the vertices that have them; and what came and went since."""
 
-    def __init__(self, label: int, column: str, values: NDArray[Any] | arrow.Array, vertices: Ids) -> None:
+    def __init__(self, label: int, column: str, known: SortedValues) -> None:
         self._label = label
         self._column = column
-        self._values = values
-        self._vertices = vertices
+        self._known = known
         self._added: list[tuple[int, int]] = []
         """(vertex, literal) that came; their values are read when somebody asks."""
         self._since: dict[object, list[int]] = {}
@@ -140,20 +167,8 @@ class KeyIndex:
         self._lost: set[int] = set()
         """Such vertices, once they are read."""
 
-    @classmethod
-    def read(cls, connection: Connection, label: int, column: str) -> KeyIndex:
-        """Sort the values of a property; ``column`` of the literal table has them."""
-        order = "encode(value)" if column == "lexical" else "value"
-        rows = connection.arrow(
-            f"SELECT t.subject, l.{column} AS value FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object"
-            f" WHERE t.label = {int(label)} AND t.object >= {LITERAL_BASE} ORDER BY {order} ASC, t.subject ASC"
-        )
-        values = rows.column("value")
-        return cls(label, column, plain(values) if column == "integer" else values.combine_chunks(),
-                   plain(rows.column("subject")))  # fmt: skip
-
     def __len__(self) -> int:
-        return len(self._vertices)
+        return len(self._known.vertices)
 
     def note(self, change: Changes) -> None:
         """Note what came and went."""
@@ -166,12 +181,13 @@ class KeyIndex:
     def find(self, connection: Connection, value: Any) -> Ids:
         """Return the vertices that have a value: sorted, int64."""
         self.catch_up(connection)
-        if isinstance(self._values, np.ndarray):
-            begin, end = (int(np.searchsorted(self._values, value, side)) for side in ("left", "right"))
+        values = self._known.values
+        if isinstance(values, np.ndarray):
+            begin, end = (int(np.searchsorted(values, value, side)) for side in ("left", "right"))
         else:
-            numbers, text = range(len(self._values)), value.encode()
+            numbers, text = range(len(values)), value.encode()
             begin, end = (cut(numbers, text, key=self._encoded) for cut in (bisect_left, bisect_right))
-        found = self._vertices[begin:end]
+        found = self._known.vertices[begin:end]
         if self._lost:
             found = found[np.array([vertex not in self._lost for vertex in found.tolist()], bool)]
         if since := self._since.get(value):
@@ -179,8 +195,8 @@ class KeyIndex:
         return found
 
     def _encoded(self, number: int) -> bytes:
-        assert isinstance(self._values, arrow.Array)
-        return arrow.encoded(self._values, number)
+        assert isinstance(self._known.values, arrow.Array)
+        return arrow.encoded(self._known.values, number)
 
     @property
     def behind(self) -> int:

@@ -255,7 +255,7 @@ class Properties:
         if self._sweeps[label.id] != 2 or (spread := column.spread(self._memory)) is None:
             return column
         self._cache(label, replace(self._arrays.pop(label.id), column=spread))
-        self._persisted.replace(self._key(label), spread)
+        self._persisted.note(self._key(label), spread)
         return spread
 
     def _looked_up(self, label: EdgeLabel, vertices: NDArray[np.int64]) -> ValueColumn:

@@ -8,7 +8,7 @@ but their constructors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -85,4 +85,5 @@ def unpacked(description: Any, arrays: Sequence[NDArray[Any]]) -> Any:
 
 
 def _fields(value: Any) -> list[str]:
-    return [field.name for field in fields(value) if field.init]
+    """Return the names of the fields that a value is made with, but for those that cache what follows from them."""
+    return [field.name for field in fields(value) if field.init and field.default_factory is MISSING]

@@ -109,29 +109,33 @@ class PersistedStructures:
 
     def get_or_derive(self, key: tuple[Any, ...], derive: Callable[[], T]) -> T:
         """Return the structure of a key, of numbers and words: that of a process before, or one that is derived."""
-        if not (self._prefix and self.possible and _is_plain(key)):
-            return derive()
-        name = self._prefix + _digest(key)
-        if name in self._names and (found := files.read(FOLDER.folder(), name)) is not None:
-            return found  # type: ignore[no-any-return]
+        found: T | None = self.find(key)
+        if found is not None:
+            return found
         started = time.perf_counter()
         value = derive()
         if time.perf_counter() - started >= SLOW:
-            self._note(name, value)
+            self.note(key, value)
         return value
 
-    def replace(self, key: tuple[Any, ...], value: object) -> None:
-        """Persist another value for a key whose structure was noted, or found: it says the same, in another form."""
-        if self._prefix and self.possible:
-            self._note(self._prefix + _digest(key), value)
+    def find(self, key: tuple[Any, ...]) -> Any:
+        """Return the structure of a key that a process before has persisted; None where none has."""
+        name = self._name(key)
+        return files.read(FOLDER.folder(), name) if name in self._names else None
 
     def has(self, key: tuple[Any, ...]) -> bool:
         """Whether a process before has persisted the structure of a key."""
-        return bool(self._prefix) and self.possible and self._prefix + _digest(key) in self._names
+        return self._name(key) in self._names
 
-    def _note(self, name: str, value: object) -> None:
-        with suppress(TypeError):  # it cannot be referred to weakly, and stays where it is
-            self._fresh[name] = weakref.ref(value)
+    def note(self, key: tuple[Any, ...], value: object) -> None:
+        """Persist the structure of a key when the file is closed, in the place of what there was, if it still lives."""
+        if name := self._name(key):
+            with suppress(TypeError):  # what cannot be referred to weakly is none of our structures
+                self._fresh[name] = weakref.ref(value)
+
+    def _name(self, key: tuple[Any, ...]) -> str:
+        """Return the name of a structure's file; empty where nothing is persisted of it now."""
+        return self._prefix + _digest(key) if self._prefix and self.possible and _is_plain(key) else ""
 
     def write(self, lock: threading.RLock) -> None:
         """Write what was derived here and is still in memory, before the file is closed.

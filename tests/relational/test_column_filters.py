@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
@@ -184,3 +184,36 @@ def edges(loaded: tuple[graphdb.Database, list[Item]]) -> Iterator[graphdb.Datab
             {"rows": rows},
         )
         yield database
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "distinct"])
+def test_conditions_on_texts_see_each_value_once(kind: str) -> None:
+    """Repeated texts, of vertices that lie together or far apart, and texts that are all others, before and after changes."""
+    step = {"dense": 1, "sparse": 7, "distinct": 1}[kind]
+    texts = {
+        i: None if i % step or i % 5 == 4 else f"t{i}" if kind == "distinct" else ["a", "ab", "", "Ω", "ba"][i * i % 5]
+        for i in range(300)
+    }
+    conditions: dict[str, Callable[[str], bool]] = {
+        "n.t CONTAINS 'b'": lambda t: "b" in t,
+        "n.t STARTS WITH $a AND n.t <> 'ab'": lambda t: t.startswith("a") and t != "ab",
+        "size(n.t) = 0 OR n.t ENDS WITH '7'": lambda t: not t or t.endswith("7"),
+        "NOT n.t CONTAINS 'a'": lambda t: "a" not in t,
+        "n.t =~ '.*[Ω3].*'": lambda t: "Ω" in t or "3" in t,
+    }
+    with graphdb.connect() as db:
+        db.query(
+            "UNWIND $rows AS row CREATE (:N {i: row.i, t: row.t})", rows=[{"i": i, "t": t} for i, t in texts.items()]
+        )
+
+        def compare() -> None:
+            for condition, holds in conditions.items():
+                given = {"a": "a"} if "$a" in condition else {}
+                found = db.query(f"MATCH (n:N) WHERE {condition} RETURN n.i AS i ORDER BY i", given).fetchall()
+                assert found == [(i,) for i, t in texts.items() if t is not None and holds(t)], condition
+
+        compare()
+        db.query("MATCH (n:N {i: 0}) SET n.t = 'bab7'")
+        db.query("MATCH (n:N {i: 35}) REMOVE n.t")
+        texts[0], texts[35] = "bab7", None
+        compare()

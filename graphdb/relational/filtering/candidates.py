@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,14 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, VertexInfo
 from graphdb.pattern.graph import PatternVertex
-from graphdb.relational.filtering.column_filters import Compared, asked_constant, column_tests, fulfilling, having
+from graphdb.relational.filtering.column_filters import (
+    Compared,
+    asked_constant,
+    column_tests,
+    fulfilling,
+    having,
+    unchanged,
+)
 from graphdb.relational.filtering.reach import reachable
 from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.compiler import Compiler, Scope
@@ -35,9 +42,6 @@ from graphdb.sql.from_clause import Parameters, Rows
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.sorted_sets import both, each_once
 from graphdb.storage.catalog import EdgeLabel
-
-if TYPE_CHECKING:
-    pass
 
 Ids = NDArray[np.int64]
 Item = TypeVar("Item")
@@ -388,12 +392,22 @@ class Candidates:
         scope = Scope({info.name: column("subject", NODE, "p")}, known)
         compiler = ExpressionCompiler(self._text, names, self._arguments, rows, scope, self._snapshot.computing)
         where = " AND ".join(_tested(compiler, condition) for condition in conditions)
+        tested = f"p {rows.joins} WHERE ({where})"
+        view = self._snapshot.connection.temporary()
         if near is None:
-            return self._ids(f"SELECT p.subject AS id FROM {found.relation} p {rows.joins} WHERE {where}", parameters)
-        ids, view = numbers(self._snapshot.store.to_terms(near)), self._snapshot.connection.temporary()
+            array = None if rows.joins or "p.subject" in where else unchanged(self._snapshot, label)
+            if array is None:
+                return self._ids(f"SELECT p.subject AS id FROM {found.relation} {tested}", parameters)
+            # Each value is tested once, whoever has it, and without a table of DuckDB's.
+            values = arrow.table({"place": np.arange(len(array.values)), "value": array.values})
+            with self._snapshot.connection.view(view, values):
+                sql = f"SELECT p.place AS id FROM {view} {tested} AND p.value IS NOT NULL"
+                standing = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]
+            return self._as_vertices(array.standing_at(standing))
+        ids = numbers(self._snapshot.store.to_terms(near))
         values = arrow.table({"subject": ids, "value": self._snapshot.properties.gather(label, ids)})
         with self._snapshot.connection.view(view, values):
-            return self._ids(f"SELECT p.subject AS id FROM {view} p {rows.joins} WHERE {where}", parameters)
+            return self._ids(f"SELECT p.subject AS id FROM {view} {tested}", parameters)
 
     def _by_sql(self, bound: BoundPattern, number: int, conditions: Sequence[ast.Expression], known: Ids | None) -> Ids:
         """Vertices that fulfil any other conditions, tested over all that the vertex could be."""

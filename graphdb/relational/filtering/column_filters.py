@@ -139,6 +139,14 @@ def _of_table(snapshot: Snapshot, label: EdgeLabel, tests: Sequence[NumberTest])
     return each_once(np.asarray(found, np.int64), snapshot.graph.resources)
 
 
+def unchanged(snapshot: Snapshot, label: EdgeLabel) -> ValueColumn | None:
+    """Return the values of a property, where they are in memory and none has changed since they were read."""
+    if snapshot.deleted is not None or not snapshot.properties.in_memory(label):
+        return None
+    column = snapshot.properties.array(label)
+    return None if column is None or column.changed is not None else column
+
+
 def having(snapshot: Snapshot, label: EdgeLabel, ids: Ids | None) -> Ids:
     """Return the vertices that have a property, sorted; of some resources, if these are given."""
 

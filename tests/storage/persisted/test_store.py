@@ -29,6 +29,8 @@ QUERIES = (
     "MATCH (a:P)-[:UP*]->(b:P {x: 0}) RETURN count(*), max(a.x)",
     "MATCH (a:P) RETURN a.x, COUNT { (a)-[:K]-() } AS n ORDER BY n DESC, a.x LIMIT 3",
     "MATCH (n) RETURN labels(n) AS l, count(*) ORDER BY l",
+    "MATCH (a:P {x: 1}), (b:P {x: 38}) OPTIONAL MATCH ANY SHORTEST (a)((x)-[:K|UP]-(y))+(b)"
+    " COST BY 1 + COUNT { MATCH (x)<-[:UP]-(z) WHERE z.x > 5 } AS w RETURN w",
 )
 SWAP = "MATCH (a:P {x: 3}), (b:P {x: 4}) SET a.x = 4, b.x = 3"
 """A change that leaves all that is counted as it was."""
@@ -283,6 +285,63 @@ def test_strangers_statements_persist_nothing(place: Path, monkeypatch: pytest.M
     with counted(monkeypatch) as read:
         assert answers(place, untrusted=True) == first
     assert not read
+
+
+def test_sorted_keys_and_costs_are_persisted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key is looked for in the values that were sorted before, and edges have the costs that were computed before."""
+    from graphdb.plan.paths import Weighted
+    from graphdb.snapshot.key_index import LOOKS, KeyIndexes, SortedValues
+
+    key = "MATCH (a:P {x: $x})-[:K]->(b) RETURN count(b)"
+    with graphdb.connect(place) as database:
+        first = [database.query(key, x=x).fetchall() for x in range(LOOKS + 2)]
+        cost = database.query(QUERIES[-1]).fetchall()
+    read, found = files.read, []
+
+    def note(folder: Path, name: str) -> Any:
+        found.append(read(folder, name))
+        return found[-1]
+
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("it is looked for in the file")
+
+    monkeypatch.setattr(files, "read", note)
+    monkeypatch.setattr(KeyIndexes, "_looked_up", refuse)
+    monkeypatch.setattr(SortedValues, "read", refuse)
+    with graphdb.connect(place) as database:
+        assert [database.query(key, x=x).fetchall() for x in range(LOOKS + 2)] == first
+        assert database.query(QUERIES[-1]).fetchall() == cost
+    assert sum(isinstance(each, SortedValues) for each in found) == 1
+    assert sum(isinstance(each, Weighted) for each in found) == 1
+
+
+def test_costs_that_procedures_decide_on_are_not_persisted(place: Path) -> None:
+    text = QUERIES[-1].replace(
+        "MATCH (x)<-[:UP]-(z) WHERE z.x > 5", "MATCH (x)<-[:UP]-(z) CALL my.limit() YIELD n WHERE z.x > n"
+    )
+    found = []
+    for limit in (5, 0, 5):
+        with graphdb.connect(place) as database:
+            database.register_procedure("my.limit", lambda limit=limit: [(limit,)], {}, {"n": int})
+            found.append(database.query(text).fetchall())
+    assert found[0] == found[2] != found[1]
+
+
+def test_subclasses_are_another_state(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere(
+        place,
+        "db.query('INSERT DATA { <urn:graphdb:P> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:graphdb:Q> }');"
+        " db.query('CREATE (:Q {x: 1000, name: \"n7\"})'); db.close()",
+    )
+    time.sleep(2 * MOMENT)
+    texts = [text.replace(":P", ":Q") for text in QUERIES]
+    found = []
+    for subclasses in (False, True, False, True):
+        with graphdb.connect(place, subclasses=subclasses) as database:
+            found.append([database.query(text).fetchall() for text in texts])
+    assert found[0] == found[2]
+    assert found[1] == found[3]
+    assert all(one != other for one, other in zip(found[0][:5], found[1][:5], strict=True))
 
 
 def test_another_time_zone_is_another_state(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
