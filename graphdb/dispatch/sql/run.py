@@ -27,6 +27,7 @@ from graphdb.relational.session.embedded import (
     has_unnamed_parameters,
     is_vacuum,
 )
+from graphdb.relational.session.search_path import check_path
 from graphdb.relational.session.state import State
 from graphdb.results.result import Result
 from graphdb.storage.arrays import times_with_offset
@@ -156,7 +157,7 @@ class SqlStatements:
             self._state.set_differently()
         if first == "USE" or (first in ("SET", "RESET", "PRAGMA") and _PATH.search(sql)):
             self._state.moved = True
-            self._state.check_path()
+            check_path(self._state.connection, self._state.database)
         return table
 
 

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from graphdb.common.config import Budget
 from graphdb.common.duckdb.connection import Connection
-from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import AccessError, ExecutionError, GraphDBError, QueryTimeout, StorageError
 from graphdb.common.foreign_errors import own_error
 from graphdb.common.progress import Progress
 from graphdb.procedures.catalog import standard
-from graphdb.relational.session.authorizer import authorize_path
 from graphdb.relational.session.observed import Observed
 from graphdb.relational.session.plan_cache import PlanCache
+from graphdb.relational.session.search_path import visiting
 from graphdb.relational.session.versions import Version, Versions
 from graphdb.storage.persisted.store import PersistedStructures
 
@@ -366,43 +365,7 @@ class State:
 
     def at_home(self) -> AbstractContextManager[tuple[str, ...]]:
         """Work where our tables are, whatever USE said; yields (database, schema) that SQL is in, if it moved."""
-        return self._visiting() if self.moved else _AT_HOME
-
-    @contextmanager
-    def _visiting(self) -> Iterator[tuple[str, ...]]:
-        import duckdb
-
-        ((database, schema, path),) = self.connection.rows(
-            "SELECT system.main.current_database(), system.main.current_schema(),"
-            " system.main.current_setting('search_path')"
-        )
-        raw, leftovers = self.connection.raw, self.transactions.leftovers
-
-        def back() -> None:
-            if path:
-                raw.execute("SET search_path = '" + path.replace("'", "''") + "'")
-            else:
-                raw.execute(f"USE {quoted(database)}.{quoted(schema)}")
-
-        leftovers.append(back)
-        with self.connection.guard():
-            raw.execute(f"USE {quoted(self.database)}.main")
-        try:
-            yield (database, schema)
-        finally:
-            with suppress(duckdb.TransactionException):  # an error has aborted the transaction
-                back()
-                leftovers.remove(back)
-
-    def check_path(self) -> None:
-        """Go back to where our tables are, if SQL went into their own schema; raise then."""
-        ((schemas,),) = self.connection.rows("SELECT system.main.current_schemas(true)")
-        try:
-            authorize_path(schemas)
-        except AccessError:
-            with self.connection.guard() as raw:
-                raw.execute(f"USE {quoted(self.database)}.main")
-            raise
+        return visiting(self.connection, self.transactions, self.database) if self.moved else _AT_HOME
 
     def changed(self, changes: Sequence[Changes | None] = (None,)) -> None:
         """Drop what was derived, here and in other connections of this process to the same file; see :meth:`forget`.
