@@ -6,6 +6,7 @@ The suite lies in the shared folder (``suites/ldbc``); its own ``tables.py`` say
 from __future__ import annotations
 
 import datetime as dt
+import gzip
 import importlib.util
 import json
 import re
@@ -130,8 +131,7 @@ def _plain(value: Any) -> Any:
 
 def _table(path: Path, graph: str) -> graphdb.Table:
     ends = path.name.split(".")[0].removesuffix("_0_0").split("_")
-    with _opened(path) as file:
-        names = next(file).rstrip("\n").split("|")
+    names = header(path)
     group = {"comment": "message", "post": "message"}
     if len(ends) == 3:
         kinds = [group.get(kind, kind) for kind in (ends[0], ends[2])]
@@ -149,10 +149,10 @@ def _table(path: Path, graph: str) -> graphdb.Table:
     return graphdb.Table(sql=read, label=kind.capitalize(), columns=[*heads, ":LABEL"])
 
 
-def _opened(path: Path) -> Any:
-    import gzip
-
-    return gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+def header(path: Path) -> list[str]:
+    """Return the names of a file's columns."""
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+        return next(file).rstrip("\n").split("|")
 
 
 def _listed(name: str) -> str | None:

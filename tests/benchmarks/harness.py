@@ -71,6 +71,8 @@ class Answer:
     trouble: str = ""
     first: float = math.nan
     """Seconds of the first of several calls in one turn."""
+    processor: float = math.nan
+    """Seconds of the processor that all threads of the engine's process took for a call, the median like ``seconds``."""
 
 
 clock = time.perf_counter
@@ -147,21 +149,28 @@ def _serve(pipe: Connection, make: Callable[[], Engine]) -> None:
         pipe.send("ready")
         while True:
             name, arguments = pipe.recv()
-            started = clock()
+            call = _peak_mb if name == "peak" else getattr(engine, name)
             try:
-                value = _peak_mb() if name == "peak" else getattr(engine, name)(*arguments)
-                seconds = [clock() - started]
+                value, *taken = _timed(call, arguments)
+                seconds, processor = [taken[0]], [taken[1]]
                 while name == "count" and sum(seconds) < TURN and len(seconds) < MOST_IN_TURN:
-                    started = clock()
-                    value = engine.count(*arguments)
-                    seconds.append(clock() - started)
-                pipe.send(Answer(value, statistics.median(seconds), first=seconds[0]))
+                    value, *taken = _timed(call, arguments)
+                    seconds.append(taken[0])
+                    processor.append(taken[1])
+                pipe.send(Answer(value, statistics.median(seconds), "", seconds[0], statistics.median(processor)))
             except CannotExpress as reason:
                 pipe.send(Answer(trouble=str(reason) or "cannot say it"))
             except Exception as error:
                 if os.environ.get("BENCH_TRACE"):
                     traceback.print_exc()
                 pipe.send(Answer(trouble=f"{type(error).__name__}: {error}".split("\n")[0][:60]))
+
+
+def _timed(call: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, float, float]:
+    """Return a call's value, its seconds by the clock and its seconds of the processor."""
+    started, worked = clock(), time.process_time()
+    value = call(*arguments)
+    return value, clock() - started, time.process_time() - worked
 
 
 def _peak_mb() -> float:
