@@ -49,7 +49,7 @@ _ITEMS = 32
 _WRITTEN = _EXACT | {float}
 """Types whose values are the same where they are written alike."""
 
-STEP_BYTES = 1 << 20
+STEP_BYTES = 1 << 22
 """Bytes of a step's plan up to which it is cached: longer ones take longer to run."""
 
 _GIVEN = 1 << 20
