@@ -6,6 +6,8 @@ of literals is the highest of a code, so keys are in the order of ids.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +22,7 @@ _LITERAL = 1 << 31
 _OBJECT = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _BASE = np.int64(LITERAL_BASE)
+_HANDFUL = 24
 
 RESOURCE_TRIPLES, SUBJECTS, OBJECTS, MAX_OUT, MAX_IN, KINDS, MAX_VALUES, CLASSES = range(8)
 """Places in the ``totals`` of a label; the last counts the vertex labels at its ends."""
@@ -75,8 +78,8 @@ def scatter(triples: Codes, labels: Ints, keys: Keys) -> None:
 
 
 @kernel
-def _sort(keys: Keys, begin: int, end: int) -> None:
-    """Sort some keys in place, with no memory of their own (heapsort; Knuth, TAOCP 3, §5.2.3)."""
+def _sort(keys: NDArray[Any], begin: int, end: int) -> None:
+    """Sort some numbers in place, with no memory of their own (heapsort; Knuth, TAOCP 3, §5.2.3)."""
     count = end - begin
     start = count // 2
     while count > 1:
@@ -103,6 +106,56 @@ def sort_each(keys: Keys, ends: Ints, most: int) -> None:
     for label in range(len(ends) - 1):
         if ends[label + 1] - ends[label] <= most:
             _sort(keys, ends[label], ends[label + 1])
+
+
+@kernel
+def _insert(codes: Codes, begin: int, end: int) -> None:
+    """Sort a handful of codes in place (insertion sort; Knuth, TAOCP 3, §5.2.1)."""
+    for i in range(begin + 1, end):
+        code, at = codes[i], i
+        while at > begin and codes[at - 1] > code:
+            codes[at] = codes[at - 1]
+            at -= 1
+        codes[at] = code
+
+
+@entry("u8[:], i8, i4[:], u4[:]")
+def sort_by_subject(keys: Keys, least: int, ends: NDArray[np.int32], objects: Codes) -> None:
+    """Sort keys in place: their subjects are counted, and the objects of each sorted.
+
+    ``least`` is the least subject, ``ends`` (int32[subjects from there on], 0) and ``objects`` (uint32[n]) are for use.
+    """
+    for i in range(len(keys)):
+        ends[np.int64(keys[i] >> _HALF) - least] += 1
+    begin = 0
+    for subject in range(len(ends)):
+        begin, ends[subject] = begin + ends[subject], begin
+    for i in range(len(keys)):
+        slot = np.int64(keys[i] >> _HALF) - least
+        objects[ends[slot]] = np.uint32(keys[i] & _OBJECT)
+        ends[slot] += 1
+    begin = 0
+    for subject in range(len(ends)):
+        end = ends[subject]
+        if end - begin <= _HANDFUL:
+            _insert(objects, begin, end)
+        else:
+            _sort(objects, begin, end)
+        for i in range(begin, end):
+            keys[i] = np.uint64(subject + least) << _HALF | np.uint64(objects[i])
+        begin = end
+
+
+@entry("u4[:], i8, i4[:]")
+def sort_codes(codes: Codes, least: int, counts: NDArray[np.int32]) -> None:
+    """Sort codes in place: each is counted.  ``counts`` (int32[codes from ``least`` on], 0) is for use."""
+    for i in range(len(codes)):
+        counts[np.int64(codes[i]) - least] += 1
+    at = 0
+    for code in range(len(counts)):
+        for _ in range(counts[code]):
+            codes[at] = np.uint32(code + least)
+            at += 1
 
 
 @entry("u8[:], i8[:]")

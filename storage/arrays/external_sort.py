@@ -26,6 +26,9 @@ Keys = NDArray[np.uint64]
 SMALL_LABEL = 1 << 12
 """Keys that a label may have to be processed together with others."""
 
+_COUNTED = 1 << 22
+"""Keys that are sorted by counting, at most: so many take 50 MB for it."""
+
 _TOGETHER = 1 << 16
 """About how many keys these have in all."""
 
@@ -323,8 +326,28 @@ def _table(rows: Ints, slots: int) -> Ints:
 
 def _sort(keys: Keys) -> None:
     """Sort keys in place: those of properties often come in the order of their subjects."""
-    if bool((keys[1:] < keys[:-1]).any()):
+    from graphdb.storage.arrays import batch_kernels as kernels
+
+    if not bool((keys[1:] < keys[:-1]).any()):
+        return
+    least, most = int(keys.min()) >> 32, int(keys.max()) >> 32
+    if len(keys) <= _COUNTED and most - least < 2 * len(keys):
+        kernels.sort_by_subject(keys, least, np.zeros(most - least + 1, np.int32), np.empty(len(keys), np.uint32))
+    else:
         keys.sort()
+
+
+def sort_codes(codes: Codes) -> None:
+    """Sort codes in place: values are numbered as they come, so that those of a property often are in order."""
+    from graphdb.storage.arrays import batch_kernels as kernels
+
+    if not bool((codes[1:] < codes[:-1]).any()):
+        return
+    least, most = int(codes.min()), int(codes.max())
+    if len(codes) <= _COUNTED and most - least < 2 * len(codes):
+        kernels.sort_codes(codes, least, np.zeros(most - least + 1, np.int32))
+    else:
+        codes.sort()
 
 
 def _sorted(keys: Keys) -> Keys:

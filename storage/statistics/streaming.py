@@ -20,7 +20,7 @@ from graphdb.common.duckdb.fetch import batches
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.storage.arrays.arrow import ArrowViews, values
 from graphdb.storage.arrays.batch import LITERAL
-from graphdb.storage.arrays.external_sort import Group, Keys, Labels, Piece, by_label, groups, in_chunks
+from graphdb.storage.arrays.external_sort import Group, Keys, Labels, Piece, by_label, groups, in_chunks, sort_codes
 from graphdb.storage.arrays.spill import SpillArray, SpillFile, merge_runs, unmap, zeros_on_disk
 from graphdb.storage.dictionary.terms import term_counts
 from graphdb.storage.file.prepared_sql import execute, filled
@@ -161,7 +161,7 @@ class StreamingStatistics:
                 kernels.measure_subjects(keys, carried, *vertices, *sums)
                 objects = np.empty(len(keys), np.uint32)
                 kernels.targets(keys, objects)
-                objects.sort()
+                sort_codes(objects)
                 runs.append(spill.add(objects))
                 count += len(keys)
                 unmap(*vertices, self._at, self._touched)

@@ -31,6 +31,9 @@ _DELIMITERS = ",;\t|"
 _HEADER = 1 << 20
 """Bytes that a header may have."""
 
+_SHORT = 1 << 13
+"""Bytes that most have: the first line, where it has no quotes."""
+
 _STEP = 4 << 20
 
 _LOOK = 1 << 18
@@ -164,10 +167,17 @@ def read_header(path: str, name: str, dialect: Dialect) -> tuple[str, list[str],
         Where the file has no header.
     """
     with open(path, "rb") as file:
-        head = file.read(_HEADER)
-    text = head.decode("utf-8-sig", "replace")
-    lines = text.splitlines(keepends=True)
-    empty = next((number for number, line in enumerate(lines) if line.strip()), None)
+        head = b""
+        for size in (_SHORT, _HEADER):
+            head += file.read(size - len(head))
+            lines = head.decode("utf-8-sig", "replace").splitlines(keepends=True)
+            empty = next((number for number, line in enumerate(lines) if line.strip()), None)
+            if (
+                empty is not None
+                and empty + 1 < len(lines)
+                and (not dialect.quote or dialect.quote not in lines[empty])
+            ):
+                break
     if empty is None:
         raise LoadError(f"the file is empty: it has no {'header' if dialect.header else 'rows'}", source=name)
     delimiter = dialect.delimiter or max(_DELIMITERS, key=lines[empty].count)

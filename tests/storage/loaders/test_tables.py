@@ -13,6 +13,8 @@ import duckdb
 import pytest
 
 import graphdb
+from graphdb.storage.loaders.tables import delimited
+from graphdb.storage.loaders.tables.headers import Dialect
 from tests.storage.loaders.files import OWN, RDF, TYPE, XSD, refused, rows, write
 
 pytestmark = pytest.mark.usefixtures("in_a_folder")
@@ -314,3 +316,26 @@ def test_values_that_are_not_of_their_type() -> None:
                 (OWN + "x", "3", XSD + "integer"), (OWN + "x", "4", XSD + "integer"), (OWN + "y", "1.5", XSD + "double"),
                 (OWN + "y", "2.0", XSD + "double"),
             }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\n1,2\n", "a,b", "\n\n a;b\n1;2", '"a\nx",b\n1,2\n', 'a,"b,c"\n1,2\n', "\n", "", "a\r\nb\r\n", "aé|b\u2028c|d\n1|2|3\n",
+    ],
+)  # fmt: skip
+def test_headers_are_read_to_their_end(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little of a file is looked at first."""
+    name = write("a.csv", text)
+
+    def read() -> Any:
+        try:
+            return delimited.read_header(name, name, Dialect())
+        except graphdb.LoadError as error:
+            return str(error)
+
+    monkeypatch.setattr(delimited, "_SHORT", delimited._HEADER)
+    expected = read()
+    for size in range(len(text) + 2):
+        monkeypatch.setattr(delimited, "_SHORT", size)
+        assert read() == expected
