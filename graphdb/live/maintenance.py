@@ -205,7 +205,7 @@ class Maintenance:
         for part, (former, resources) in zip(each.parts, before, strict=True) if each.way is way else ():
             if former is None:
                 break
-            batch = part.batch(former, resources, net, snapshot)
+            batch = part.batch(former, resources, net, snapshot, self._former.opened)
             if batch is None:
                 return "names of it stand for something else than before"
             batches.append(batch)

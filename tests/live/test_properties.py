@@ -155,3 +155,22 @@ def test_what_had_no_value_goes_once_others_have_several_types() -> None:
         for write in ("CREATE (:A {i: 5, k: 'x'})-[:R]->(:A {i: 6})", "MATCH (a:A {i: 3})-[r:R]->() DELETE r"):
             db.query(write)
             check(db, {"q": text}, stored)
+
+
+@pytest.mark.parametrize("condition", ["NOT a:A", "a.k = 9 OR a.i > 2", "a.k IS NULL", "coalesce(a.k, 0) = 0", "a:!A"])
+def test_a_vertex_gets_its_first_edge_of_the_pattern(condition: str) -> None:
+    vertex, where = ("(a:!A)", "") if condition == "a:!A" else ("(a)", f" WHERE {condition}")
+    queries = {
+        "q": f"MATCH {vertex}-[:R]->(b){where} RETURN a.i AS i, b.i AS j",
+        "p": f"MATCH {vertex}-[:R]->(b), (a)-[:S]->(c){where} RETURN a.i AS i, b.i AS j, c.i AS k",
+    }
+    with opened(None) as db:
+        db.query("UNWIND range(0, 3) AS x CREATE (:A {i: x, k: 1})-[:R]->(:C {i: x}), (:B {i: x})-[:S]->(:C {i: x})")
+        for name, text in queries.items():
+            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+        stored = {name: bag(db, f"FROM {name}") for name in queries}
+        for number in range(4):
+            db.query(f"MATCH (a:B {{i: {number}}}), (b:C {{i: 0}}) CREATE (a)-[:R]->(b)")
+            check(db, queries, stored)
+        assert db.sql("SELECT count(*) FROM q_changes").fetchall()[0][0] > 0
+        assert set(strategies(db)) == {"delta plans"}

@@ -19,6 +19,7 @@ from graphdb.live.matches.matching import Batch, Matcher, Take
 from graphdb.live.matches.neighbourhood import find_near
 from graphdb.plan.executor import Overran
 from graphdb.relational.filtering.candidates import Candidates
+from graphdb.storage.arrays.sorted_sets import both
 
 if TYPE_CHECKING:
     from graphdb.grammar import syntax as ast
@@ -80,7 +81,7 @@ class Following:
         """Whether it is to be bound again for a batch."""
         return self.delta is None or self.delta.is_bound_otherwise(net, type_label)
 
-    def batch(self, former: DeltaQuery, resources: int, net: Net, snapshot: Snapshot) -> Batch | None:
+    def batch(self, former: DeltaQuery, resources: int, net: Net, snapshot: Snapshot, opened: Former) -> Batch | None:
         """Return what a batch changes of the graph as its pattern sees it; None where names stand for something else.
 
         By now it is bound as after the batch, ``former`` is as before it, where there were so many ``resources``.
@@ -94,7 +95,9 @@ class Following:
         type_label = snapshot.store.type_label
         read = np.union1d(former.read(net, type_label), delta.read(net, type_label))
         if delta.ranges:
-            read = np.union1d(read, ends(net))
+            with opened() as state:
+                before, own = state.graph.universe(), ends(net)
+            read = np.union1d(read, np.setxor1d(both(before, own), both(snapshot.graph.universe(), own)))
         if self.matcher is not None and not self.matcher.follows(delta):
             self.matcher = None
         return Batch.of(delta, net, read, snapshot, resources)

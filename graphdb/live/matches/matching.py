@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.incremental.changes import CandidateChange, Updates, VertexChanges
+from graphdb.incremental.changes import NO_VERTICES, CandidateChange, Updates, VertexChanges
 from graphdb.incremental.matcher import IncrementalMatcher
 from graphdb.live.matches.delta import DeltaQuery, Net
 from graphdb.plan.executor import Overran
@@ -68,6 +68,9 @@ class Batch(NamedTuple):
         resources
             How many resources there were before.
         """
+        if not delta.pattern.edges:  # its matches are the vertices that are read
+            none = np.empty((0, 3), np.int64)
+            return cls(none, none, none, NO_VERTICES, read, False)
         type_label = snapshot.store.type_label
         gone, come = (delta.edges(rows, type_label) for rows in (net.removed, net.added))
         old = read[read < resources]
@@ -159,11 +162,12 @@ def _candidates(
     """Return how candidates change: among vertices that are new, or of which the query reads something else."""
     if not any(delta.conditions):
         return ()
-    ends = np.unique(come[:, 1:])
-    concerned = np.union1d(read, ends if delta.negates else ends[ends >= resources])
+    ends, candidates = np.unique(come[:, 1:]), Candidates(snapshot, delta.text, {})
+    may_be_old = delta.negates or candidates.may_lack_all(delta.bound)  # what had no triple before is a new vertex, too
+    concerned = np.union1d(read, ends if may_be_old else ends[ends >= resources])
     if not len(concerned):
         return ()
-    found = Candidates(snapshot, delta.text, {}).among(delta.bound, concerned)
+    found = candidates.among(delta.bound, concerned)
     return [
         CandidateChange(0, vertex, gained, np.setdiff1d(read[read < resources], gained, assume_unique=True))
         for vertex, gained in enumerate(found)

@@ -123,10 +123,10 @@ class Candidates:
     def of_each(self, bound: BoundPattern) -> tuple[PatternVertex, ...]:
         """Return the vertices with all candidates that the conditions on each leave, whatever edges there are.
 
-        All of them are resources at the ends of edges.
+        All of them are resources at the ends of edges, none of the pattern's among them where there are others.
         """
         self._look_up([constant for info in bound.vertices for constant in info.iris])
-        alone = replace(bound, vertices=[replace(info, resources_only=False) for info in bound.vertices])
+        alone = replace(bound, vertices=[replace(info, resources_only=False) for info in bound.vertices], edges=[])
         return tuple(self._vertex(alone, number) for number in range(len(bound.vertices)))
 
     def among(self, bound: BoundPattern, ids: Ids) -> list[Ids | None]:
@@ -139,6 +139,10 @@ class Candidates:
             self._among(bound, number, ids) if info.labels or info.iris or info.conditions else None
             for number, info in enumerate(bound.vertices)
         ]
+
+    def may_lack_all(self, bound: BoundPattern) -> bool:
+        """Whether a vertex without any label and property may be a candidate for its conditions, or seems to be."""
+        return any(self._group(info)[1] for info in bound.vertices)
 
     def _among(self, bound: BoundPattern, number: int, ids: Ids) -> Ids:
         info = bound.vertices[number]
