@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
 from graphdb.common.values.terms import DATATYPE, LANGUAGE, LITERAL_BASE
+from graphdb.storage.arrays.external_sort import sort_keys
 from graphdb.storage.arrays.spill import SpillArray, SpillFile
 
 LITERAL = 1 << 31
@@ -210,7 +211,8 @@ def repeated(rows: Codes) -> NDArray[np.bool_]:
     more = np.zeros(len(rows), bool)
     if (keys[1:] > keys[:-1]).all():  # as where a file is sorted by its start
         return more
-    found = np.sort(keys)
+    found = keys.copy()
+    sort_keys(found)
     same = found[1:] == found[:-1]
     if same.any():
         perhaps = np.flatnonzero(np.isin(keys, found[1:][same]))

@@ -207,7 +207,7 @@ class Whole:
         from graphdb.storage.arrays import batch_kernels as kernels
 
         for number in np.flatnonzero(self.counts > SMALL_LABEL).tolist():
-            _sort(self.keys[self.ends[number] : self.ends[number + 1]])
+            sort_keys(self.keys[self.ends[number] : self.ends[number + 1]])
         kernels.sort_each(self.keys, self.ends, SMALL_LABEL)
         kernels.distinct(self.keys, self.ends)
         self._sorted = True
@@ -324,7 +324,7 @@ def _table(rows: Ints, slots: int) -> Ints:
     return table
 
 
-def _sort(keys: Keys) -> None:
+def sort_keys(keys: Keys) -> None:
     """Sort keys in place: those of properties often come in the order of their subjects."""
     from graphdb.storage.arrays import batch_kernels as kernels
 
@@ -352,7 +352,7 @@ def sort_codes(codes: Codes) -> None:
 
 def _sorted(keys: Keys) -> Keys:
     """Sort keys in place, and return the distinct ones."""
-    _sort(keys)
+    sort_keys(keys)
     return _distinct(keys)
 
 

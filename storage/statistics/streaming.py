@@ -118,8 +118,8 @@ class StreamingStatistics:
         seen = zeros_on_disk(self._folder / "seen", self._resources, np.uint8, self._memory // 4)
         for vertices, classes in _halves(labels.pieces(self._typed)):
             seen[classes] = 1
-            found, counts = np.unique(vertices, return_counts=True)
-            self._starts[found + 1] += counts.astype(np.uint32)
+            begins = np.flatnonzero(np.diff(vertices, prepend=-1))  # they are sorted
+            self._starts[vertices[begins] + 1] += np.diff(begins, append=len(vertices)).astype(np.uint32)
             unmap(self._starts, seen)
         places = (begin + np.flatnonzero(seen[begin : begin + ROWS]) for begin in range(0, len(seen), ROWS))
         self._ids = np.concatenate([np.empty(0, np.int64), *(some for some in places if len(some))])
@@ -137,7 +137,7 @@ class StreamingStatistics:
         for _, classes in _halves(labels.pieces(self._typed)):
             numbers = np.searchsorted(self._ids, classes)
             self._classes[at : at + len(numbers)] = numbers
-            np.add.at(self._vertices, numbers, 1)
+            self._vertices += np.bincount(numbers, minlength=len(self._ids))
             at += len(numbers)
             unmap(self._classes)
         room, count = self._memory // 4, len(self._ids)

@@ -33,7 +33,7 @@ def test_sorted_as_numpy_does(kind: str, most: int, monkeypatch: pytest.MonkeyPa
         keys = subjects.astype(np.uint64) << np.uint64(32) | objects.astype(np.uint64)
         codes = objects.astype(np.uint32)
         expected = np.sort(keys), np.sort(codes)
-        external_sort._sort(keys)
+        external_sort.sort_keys(keys)
         external_sort.sort_codes(codes)
         assert np.array_equal(keys, expected[0])
         assert np.array_equal(codes, expected[1])
@@ -47,7 +47,7 @@ def test_what_is_close_together_is_counted(monkeypatch: pytest.MonkeyPatch) -> N
     for name in ("sort_by_subject", "sort_codes"):
         monkeypatch.setattr(batch_kernels, name, lambda *given, name=name: called.append((name, len(given[0]))))
     draw = np.random.default_rng(3)
-    external_sort._sort(draw.permutation(50).astype(np.uint64) << np.uint64(32))
+    external_sort.sort_keys(draw.permutation(50).astype(np.uint64) << np.uint64(32))
     external_sort.sort_codes(draw.permutation(50).astype(np.uint32))
     external_sort.sort_codes(np.arange(50, dtype=np.uint32))
     assert called == [("sort_by_subject", 50), ("sort_codes", 50)]
