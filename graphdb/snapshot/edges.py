@@ -48,6 +48,9 @@ _EVERYWHERE = {Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, B
 _VALUES = "SELECT value FROM _graphdb.edge_property WHERE key = {}"
 """Literals that are values of a property of edges."""
 
+_SOURCE = "_graphdb.edge_property e JOIN _graphdb.literal l ON l.id = e.value WHERE e.key = {}"
+"""Edges with the literals that are their values of a property."""
+
 
 @persistable
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
@@ -142,6 +145,8 @@ class Edges:
         self._persisted = persisted
         self._tables: dict[tuple[int, ...], EdgeTable] = {}
         self._columns: dict[int, PropertyColumn] = {}
+        self._kinds: dict[int, Ints] = {}
+        """What was read of the values for these columns."""
         self._values: dict[tuple[tuple[int, ...], int], arrow.Array] = {}
         self._keys: Mapping[str, int] | None = None
         self._made: dict[int, str] = {}
@@ -206,23 +211,31 @@ class Edges:
         return self._columns[key]
 
     def _column(self, key: int) -> PropertyColumn:
-        rows = self._rows(key)
-        if not len(rows.values):
+        self._kinds[key] = read = self._persisted.get_or_derive(("edge kinds", key), lambda: self._kinds_of(key))
+        kinds, digits, many = read.tolist()
+        if not kinds:
             return PropertyColumn("", NULL, False)
-        source = "_graphdb.edge_property e JOIN _graphdb.literal l ON l.id = e.value WHERE e.key = " + str(int(key))
-        _, found = read_values(self._connection, rows.values, _VALUES.format(int(key)), "l.kind")  # type: ignore[misc]
-        verify_kinds(plain(found))
-        kinds, digits = int(np.bitwise_or.reduce(1 << plain(found).astype(np.int64))), 0
-        if kinds >> Kind.DECIMAL & 1:
-            scale = f"CASE WHEN l.kind = {int(Kind.DECIMAL)} THEN length(split_part(l.lexical, '.', 2)) END"
-            ((digits,),) = self._connection.rows(f"SELECT least(coalesce(max({scale}), 18), 18) FROM {source}")
-        single, many = type_of_kinds(kinds, digits), rows.several
+        source, single = _SOURCE.format(int(key)), type_of_kinds(kinds, digits)
         value, group = literal_sql("l", single), ""
         if many:
             value, group = f"list({value} ORDER BY l.lexical ASC, l.id ASC)", " GROUP BY ALL"
         edge = 'e.label AS label, e.subject AS "start", e.object AS "end", e.ordinal AS ordinal'
         relation = f"(SELECT {edge}, {value} AS value FROM {source}{group})"
-        return PropertyColumn(relation, list_of(single) if many else single, many, bases_of_kinds(kinds))
+        return PropertyColumn(relation, list_of(single) if many else single, bool(many), bases_of_kinds(kinds))
+
+    def _kinds_of(self, key: int) -> Ints:
+        """Return the kinds of a property's values as bits, the digits of decimals, and whether an edge has several."""
+        rows = self._rows(key)
+        if not len(rows.values):
+            return np.zeros(3, np.int64)
+        _, found = read_values(self._connection, rows.values, _VALUES.format(int(key)), "l.kind")  # type: ignore[misc]
+        verify_kinds(plain(found))
+        kinds, digits = int(np.bitwise_or.reduce(1 << plain(found).astype(np.int64))), 0
+        if kinds >> Kind.DECIMAL & 1:
+            scale = f"CASE WHEN l.kind = {int(Kind.DECIMAL)} THEN length(split_part(l.lexical, '.', 2)) END"
+            sql = f"SELECT least(coalesce(max({scale}), 18), 18) FROM {_SOURCE.format(int(key))}"
+            ((digits,),) = self._connection.rows(sql)
+        return np.array([kinds, digits, rows.several])
 
     def _rows(self, key: int) -> EdgeValues:
         """Return the values of a property; those of the key that was asked for last are cached."""

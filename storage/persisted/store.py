@@ -41,7 +41,7 @@ LARGE = 16 << 20
 SLOW = 0.002
 """Seconds of deriving from which on a structure is persisted."""
 
-MOST_BYTES = 8 << 30
+MOST_BYTES = 4 << 30
 """What the files of all databases take together, at most: those go that were used longest ago."""
 
 MOST_FILES = 4096
