@@ -57,6 +57,8 @@ class View:
         self._context = context
         self._labels: dict[int, frozenset[int]] = {}
         self._facts: dict[int, dict[int, tuple[Fact, ...]]] = {}
+        self._values: dict[tuple[int, int], Any] = {}
+        """The only values of some properties of vertices whose facts are not read, by vertex and property."""
         self._literals: dict[int, Fact] = {}
         self._iris: dict[int, str] = {}
         self._stored: dict[int, set[tuple[int, int, int]]] = {}
@@ -71,8 +73,17 @@ class View:
 
     def forget(self) -> None:
         """Forget all that was read: it may be other by the next run."""
-        for read in (self._labels, self._facts, self._literals, self._iris, self._stored, self._described, self._asked):
+        for read in (
+            self._labels,
+            self._facts,
+            self._values,
+            self._literals,
+            self._iris,
+            self._stored,
+            self._described,
+        ):
             read.clear()
+        self._asked.clear()
         self._waiting.clear()
         self._created.clear()
         self._single_reads.clear()
@@ -165,6 +176,10 @@ class View:
         """Note the value of a literal vertex, which need not be read."""
         self._literals[literal] = fact
 
+    def has_value(self, vertices: Iterable[int], label: int, value: Any) -> None:
+        """Note that some vertices have one value of a property, in the file, and no other."""
+        self._values.update(((vertex, label), value) for vertex in vertices)
+
     def literal(self, id: int) -> Any:
         """Return the value of a literal vertex."""
         if id not in self._literals:
@@ -207,6 +222,9 @@ class View:
     def property(self, vertex: Vertex, key: ast.KeyName | int, node: ast.Expression | None = None) -> Any:
         """Return the value of a property: null where there is none, :class:`Several` where there are several."""
         label = key if isinstance(key, int) else self._context.property_id(key)
+        if (vertex.id, label) in self._values and vertex.id not in self._facts:
+            self.check(vertex, node)
+            return self._values[vertex.id, label]
         return value_of_facts(self.facts(vertex, node).get(label))
 
     def properties(self, value: Vertex | Edge, node: ast.Expression | None = None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import strings
@@ -38,6 +39,8 @@ _PLAIN_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!#-;=?-\[\]_a-z~]*")
 """A full IRI of printable characters of ASCII, none of which N-Triples writes otherwise."""
 _HANDFUL = 64
 """Edges that are read one by one."""
+_NOTHING = strings([])
+"""No literals."""
 _ROWS = "a batch is a table, or rows, of three columns: subject, predicate and object"
 
 
@@ -54,47 +57,43 @@ def apply(state: State, additions: Any, deletions: Any, patch: Any) -> Applied:
     """Apply a batch in one transaction; see :meth:`graphdb.database.Database.apply`."""
     started = time.perf_counter()
     state.catalog()
-    names = state.snapshot().names
-    found = _operations(names, additions, deletions, patch, state)
+    found = _operations(additions, deletions, patch, state)
     gone, come = last_of_each(found)
     with state.connection.guard() as raw, state.writing():
-        snapshot = state.snapshot()
         _refuse_blanks(state, found.resources)
-        update = state.update(raw, snapshot.known_statistics)
+        update = state.update(raw, state.known_statistics())
         resources, literals = update.number(found.resources, found.literals)
 
-        def table(codes: Any) -> arrow.Table | None:
-            columns = {}
-            for name, column in zip(("subject", "label", "object"), codes.T, strict=True):
-                literal = column >= LITERAL
-                ids = np.empty(len(column), np.int64)
-                ids[~literal], ids[literal] = resources[column[~literal]], literals[column[literal] - LITERAL]
-                columns[name] = ids
-            return table_of(columns) if len(codes) else None
+        def ids(codes: NDArray[np.uint32]) -> NDArray[np.int64] | None:
+            literal = codes >= LITERAL
+            found = np.empty(codes.shape, np.int64)
+            found[~literal], found[literal] = resources[codes[~literal]], literals[codes[literal] - LITERAL]
+            return found[:, [1, 0, 2]] if len(found) else None
 
-        removed, added = table(gone), table(come)
-        described = removed is not None and bool(snapshot.edges.described)
+        removed, added = ids(gone), ids(come)
+        described = removed is not None and bool(state.snapshot().edges.described)
         update.apply(removed, added, removed if described else None)
-        state.forget(update.take_changes())
+        changes = update.take_changes()
+        state.forget(changes, update.known)
         state.written()
     return Applied(len(come), len(gone), time.perf_counter() - started)
 
 
-def _operations(names: Names, additions: Any, deletions: Any, patch: Any, state: State) -> Operations:
+def _operations(additions: Any, deletions: Any, patch: Any, state: State) -> Operations:
     if patch is not None:
         if additions is not None or deletions is not None:
             raise LoadError("a patch says itself what comes and what goes", hint="give it alone: patch=…")
         text, added = lines_of_patch(_text(patch, state))
         return operations(text, added, "patch", state.spill)
-    if (found := _of_iris(names, deletions, additions)) is not None:
+    if (found := _of_iris(state, deletions, additions)) is not None:
         return found
-    sides = [_lines(names, side, state) for side in (deletions, additions)]
+    sides = [_lines(state.snapshot().names, side, state) for side in (deletions, additions)]
     counts = [_count(side) for side in sides]
     added = np.arange(sum(counts)) >= counts[0]
     return operations(b"\n".join(sides) + b"\n", added, "batch", state.spill)
 
 
-def _of_iris(names: Names, deletions: Any, additions: Any) -> Operations | None:
+def _of_iris(state: State, deletions: Any, additions: Any) -> Operations | None:
     """Return the operations of a handful of edges whose ends are full IRIs; None of others, which are parsed."""
     sides = [[] if side is None else side for side in (deletions, additions)]
     if not all(type(side) is list for side in sides) or not 0 < sum(map(len, sides)) <= _HANDFUL:
@@ -105,13 +104,14 @@ def _of_iris(names: Names, deletions: Any, additions: Any) -> Operations | None:
         if type(row) is not tuple or len(row) != 3 or not all(type(text) is str for text in row):
             return None
         subject, predicate, object = row
-        iris = _without_brackets(subject), _predicate(names, predicate)[1:-1], _without_brackets(object)
+        if not predicate.startswith("<"):
+            predicate = _predicate(state.snapshot().names, predicate)
+        iris = _without_brackets(subject), predicate[1:-1], _without_brackets(object)
         if not all(map(_PLAIN_IRI.fullmatch, iris)):
             return None
         triples.append([codes.setdefault(iri, len(codes)) for iri in iris])
     added = np.arange(len(triples)) >= len(sides[0])
-    nothing = strings([])
-    return Operations(strings([*codes]), (nothing, nothing, nothing), np.array(triples, np.uint32), added)
+    return Operations([*codes], (_NOTHING, _NOTHING, _NOTHING), np.array(triples, np.uint32), added)
 
 
 def _without_brackets(text: str) -> str:
@@ -312,8 +312,10 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _refuse_blanks(state: State, resources: arrow.Array) -> None:
+def _refuse_blanks(state: State, resources: arrow.Array | list[str]) -> None:
     """Raise `LoadError` where a blank node is none of the database's."""
+    if isinstance(resources, list):  # IRIs
+        return
     if resources.data is None or b"_:" not in resources.data.tobytes():
         return
     blanks = taken(resources, beginning_with(b"_:", resources))

@@ -69,7 +69,9 @@ class Maintenance:
         self._prepared = PreparedQueries()
         self._standing: dict[int, Standing] = {}
         self._epoch = -1
-        self._last = 0
+        self._definitions = -1
+        """What :attr:`.Observed.definitions` was when these queries, and the number of the last batch, were read."""
+        self._last_batch = 0
 
     # --- which there are
 
@@ -114,7 +116,7 @@ class Maintenance:
     def _follow(self, net: Net | None) -> None:
         with self._state.at_home(), self._state.connection.guard() as raw:
             standing = self._living(raw)
-            batch = definitions.last_batch(raw) + 1
+            batch = self._last_batch + 1
             changed = False
             for each in standing:
                 try:
@@ -128,13 +130,19 @@ class Maintenance:
                     raise
             if changed:
                 definitions.set_last_batch(raw, batch)
+                self._last_batch = batch
 
     def _living(self, raw: duckdb.DuckDBPyConnection) -> list[Standing]:
         """Return the continuous queries, after those are dropped whose watch is closed."""
-        found = self.standing(raw)
+        observed = self._state.observed
+        if self._definitions != observed.definitions:
+            self.standing(raw)
+            self._last_batch, self._definitions = definitions.last_batch(raw), observed.definitions
+        found = list(self._standing.values())
         stale = [each for each in found if each.definition.watch not in (None, *definitions.WATCHED)]
         for each in stale:
             definitions.delete(raw, each.definition)
+            observed.redefine()
         return [each for each in found if each not in stale]
 
     def committed(self) -> None:

@@ -78,6 +78,10 @@ class KeyIndexes:
         """Whether an index may tell the vertices of a value: of a property of integers or of plain strings alone."""
         return label.kinds in _COLUMNS
 
+    def are_in_memory(self, label: EdgeLabel) -> bool:
+        """Whether the values of a property are sorted in memory."""
+        return label.id in self._indexes
+
     def find(self, label: EdgeLabel, values: Sequence[object]) -> Ids | None:
         """Return the resources of which a property has one of some values (int64 ids); None where no index tells."""
         column = _COLUMNS.get(label.kinds)
@@ -159,7 +163,9 @@ class KeyIndex:
         self._column = column
         self._known = known
         self._added: list[tuple[int, int]] = []
-        """(vertex, literal) that came; their values are read when somebody asks."""
+        """(vertex, literal) that came; values that are not known are read when somebody asks."""
+        self._values: dict[int, Any] = {}
+        """Values of such literals, some of them."""
         self._since: dict[object, list[int]] = {}
         """The vertices that have a value since: those that were read."""
         self._anew: set[int] = set()
@@ -177,6 +183,9 @@ class KeyIndex:
         self._anew |= lost
         self._added = [row for row in self._added if row[0] not in lost]
         self._added += [(vertex, literal) for vertex, literal in added if vertex not in self._anew]
+        kind = int if self._column == "integer" else str
+        known = ((literal, change.values.get(literal)) for _, literal in added)
+        self._values.update((literal, value) for literal, value in known if type(value) is kind)
 
     def find(self, connection: Connection, value: Any) -> Ids:
         """Return the vertices that have a value: sorted, int64."""
@@ -209,17 +218,23 @@ class KeyIndex:
             self._read_anew(connection)
         if not self._added:
             return
-        literals = sorted({literal for _, literal in self._added})
+        literals = sorted({literal for _, literal in self._added} - self._values.keys())
+        if literals:
+            self._values.update(self._read_values(connection, literals))
+        for vertex, literal in self._added:
+            self._since.setdefault(self._values[literal], []).append(vertex)
+        self._added = []
+        self._values.clear()
+
+    def _read_values(self, connection: Connection, literals: list[int]) -> list[tuple[int, Any]]:
+        """Return literals with their values."""
         rows = f"SELECT id, {self._column} FROM _graphdb.literal WHERE id"
         sql, given = " UNION ALL ".join([f"{rows} = ?"] * len(literals)), literals
         if len(literals) > _APART:
             places, given = in_list(np.array(literals, np.int64))
             sql = f"{rows} IN ({places})"
         with connection.guard() as raw:
-            values = dict(execute(raw, sql, given).fetchall())
-        for vertex, literal in self._added:
-            self._since.setdefault(values[literal], []).append(vertex)
-        self._added = []
+            return execute(raw, sql, given).fetchall()
 
     def _read_anew(self, connection: Connection) -> None:
         """Find out which literals the vertices have that lost one."""

@@ -14,7 +14,7 @@ merge-tree; O'Neil et al., 1996).  The hash is DuckDB's own, so a file of anothe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -145,7 +145,12 @@ class HashIndex:
         next_id
             The table has the ids below.
         """
-        rows, found = f"_graphdb.{self._table}", self._indexed(terms, given, count, next_id)
+
+        def hashes() -> Entries:
+            sql = f"SELECT {self._hash} AS hash FROM {terms}"
+            return np.asarray(execute(self._connection, sql, given).fetchnumpy()["hash"], np.uint64)
+
+        rows, found = f"_graphdb.{self._table}", self._indexed(hashes, count, next_id)
         if found is None:
             yield rows, {}
             return
@@ -160,30 +165,38 @@ class HashIndex:
             renamed = ", ".join(f"known_{name} AS {name}" for name in self._columns)
             yield f"({relation} UNION ALL SELECT {renamed} FROM {some})", parameters | listed
 
-    def rows_of(
-        self, terms: str, given: Mapping[str, Any], texts: Sequence[str], next_id: int
-    ) -> list[tuple[Any, ...]]:
+    def rows_of(self, terms: Sequence[Sequence[str | None]], next_id: int) -> list[tuple[Any, ...]]:
         """Return the rows (id, the columns that identify a term, further ones) that can be among a handful of terms.
 
-        ``texts`` is what their first column has.  DuckDB compares that with constants sooner than it joins the terms.
+        ``terms`` are those columns of each.  DuckDB compares the first with constants sooner than it joins the terms.
         """
         self._asked = self._asked[:0]
-        found = self._indexed(terms, given, len(texts), next_id)
+
+        def hashes() -> Entries:
+            one = f"hash({', '.join(['?::VARCHAR'] * len(terms[0]))})"
+            given = [text for term in terms for text in term]
+            row = execute(self._connection, f"SELECT {', '.join([one] * len(terms))}", given).fetchone()
+            return np.array(row, np.uint64)
+
+        texts = [term[0] for term in terms]
+        found = self._indexed(hashes, len(terms), next_id)
         if found is not None and not len(found[0]) and found[1] == next_id:
             return []
         rows = f"SELECT {', '.join(self._columns)} FROM _graphdb.{self._table} WHERE"
         same = f"{self._columns[1]} IN ({', '.join('?' * len(texts))})"
         if found is None:
-            return execute(self._connection, f"{rows} {same}", [*texts]).fetchall()
+            return execute(self._connection, f"{rows} {same}", texts).fetchall()
         ids, behind = found
         one_by_one = ids.tolist() if len(ids) <= _APART else []
-        sql = " UNION ALL ".join([f"{rows} id >= ? AND {same}", *[f"{rows} id = ?"] * len(one_by_one)])
-        listed = execute(self._connection, sql, [behind, *texts, *one_by_one]).fetchall()
+        selects, given = [f"{rows} id = ?"] * len(one_by_one), one_by_one
+        if behind < next_id:
+            selects, given = [*selects, f"{rows} id >= ? AND {same}"], [*given, behind, *texts]
+        listed = execute(self._connection, " UNION ALL ".join(selects), given).fetchall() if selects else []
         if len(ids) > _APART:
             listed += zip(*self._rows(ids).to_pydict().values(), strict=True)
         return listed
 
-    def _indexed(self, terms: str, given: Mapping[str, Any], count: int, next_id: int) -> tuple[Ints, int] | None:
+    def _indexed(self, hashes: Callable[[], Entries], count: int, next_id: int) -> tuple[Ints, int] | None:
         """Return the ids of the terms that have the hash of one of some, and the id from which on none is in the pages.
 
         None where it is quicker to pass over all terms.
@@ -193,16 +206,16 @@ class HashIndex:
         runs = self._runs(next_id, at_once=count <= SMALL_LOOKUP) if worth else None
         if runs is None:
             return None
-        hashes = execute(self._connection, f"SELECT {self._hash} AS hash FROM {terms}", given).fetchnumpy()["hash"]
-        self._asked = np.asarray(hashes, np.uint64)
+        self._asked = hashes()
         if count <= SMALL_LOOKUP and self._knows_all(runs, next_id):
             return self._base + self.known.numbers(self._asked), next_id
         return self._candidates(runs, self._asked), runs[-1].first + runs[-1].size
 
-    def note(self, positions: Ints, ids: Ints) -> None:
-        """Note that the terms at some positions of the last lookup of a handful got the next ids."""
+    def note(self, positions: Sequence[int], first: int) -> None:
+        """Note that the terms at some positions of the last lookup of a handful got the ids from ``first`` on."""
         if len(self._asked):
-            self.known.add(self._asked[positions], ids - self._base)
+            begin = first - self._base
+            self.known.add(self._asked[[*positions]], np.arange(begin, begin + len(positions)))
 
     def _knows_all(self, runs: Sequence[_Run], next_id: int) -> bool:
         """Whether the entries of all terms are in memory, or come there now."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,13 +30,13 @@ class Kinds:
         self._size = 0
         self._unread = (0, 0)  # ids of literals in the file that are not among the pieces yet
 
-    def add(self, found: Mapping[str, NDArray[Any]]) -> None:
-        """Note some: the columns ``id`` and ``kind``."""
-        new = len(found["id"])
+    def add(self, ids: Sequence[int] | NDArray[Any], kinds: Sequence[int] | NDArray[Any]) -> None:
+        """Note the kinds of some."""
+        new = len(ids)
         if self._size + new > MOST:
             self._rows, self._pieces, self._size = self._rows[:0], [], 0
         if 0 < new <= MOST:
-            self._pieces.append(np.column_stack([np.asarray(found[name], np.int64) for name in ("id", "kind")]))
+            self._pieces.append(np.array([ids, kinds], np.int64).T)
             self._size += new
 
     def expect(self, first: int, end: int) -> None:
@@ -59,7 +59,7 @@ class Kinds:
             self._unread = (0, 0)
             if end - first <= MOST:
                 sql = "SELECT id, kind FROM _graphdb.literal WHERE id >= ? AND id < ?"
-                self.add(execute(self._connection, sql, [first, end]).fetchnumpy())
+                self.add(*execute(self._connection, sql, [first, end]).fetchnumpy().values())
         if self._pieces:
             rows = np.concatenate([self._rows, *self._pieces])
             self._rows, self._pieces = rows[np.unique(rows[:, 0], return_index=True)[1]], []

@@ -7,9 +7,10 @@ stored as written (lexical form, datatype, language tag in lower case), and with
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,12 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.arrays.arrow import LISTED, ArrowViews, listed, unnested
+from graphdb.storage.arrays.arrow import LISTED, ArrowViews, unnested
 from graphdb.storage.dictionary import hash_index
 from graphdb.storage.dictionary.known_hashes import KnownHashes
 from graphdb.storage.dictionary.literal_kinds import Kinds
 from graphdb.storage.dictionary.typed_literals import integer_literals, is_short, short_literals, typed_literals
-from graphdb.storage.file.prepared_sql import execute
+from graphdb.storage.file.prepared_sql import Insertions, execute
 from graphdb.storage.file.verify import verify_numbers
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from graphdb.storage.arrays.spill import SpillArray
 
 Ids = NDArray[np.int64]
+
+Literal: TypeAlias = tuple[str, str | None, str | None]
+"""A literal's lexical form, datatype and language."""
 
 _BASES = {"resource": 0, "literal": LITERAL_BASE}
 _LITERAL = ("lexical", "datatype", "language")
@@ -82,8 +86,8 @@ class Numbering:
     where they are known, ``hashes`` what is known of those of terms.
 
     New terms are staged in temporary tables, which DuckDB can spill, until :meth:`store` writes them all at once: what
-    a transaction has appended in many pieces would stay in memory until it ends.  Small sets of new terms stay Arrow
-    tables.
+    a transaction has appended in many pieces would stay in memory until it ends.  Small sets of new terms wait among
+    ``insertions``, with what else the transaction inserts.
     """
 
     def __init__(
@@ -99,11 +103,11 @@ class Numbering:
         self._connection = connection
         self._ahead = ahead
         self._views = views
+        self.insertions = Insertions(connection)
         self._next: dict[str, int] = dict(_BASES) if empty else {}
         if sizes is not None:
             self._next = {table: base + size for (table, base), size in zip(_BASES.items(), sizes, strict=True)}
-        self._stored: dict[str, int] = dict(self._next)  # ids below are in the file
-        self._small: dict[str, arrow.Table] = {}  # new terms that no temporary table has
+        self._stored: dict[str, int] = dict(self._next)  # ids below are in the file, or wait among the insertions
         self._first: dict[str, int] = {} if empty else dict(self._next)
         self._datatypes: set[str | None] | None = set()  # of new literals; None for many
         self._keys = {
@@ -143,6 +147,8 @@ class Numbering:
 
     def resources(self, iris: arrow.Array | arrow.ChunkedArray) -> Ids:
         """Return the ids (int64) of distinct IRIs and blank nodes: a string array without NULL."""
+        if self._are_small(len(iris), "resource"):
+            return np.array(self._small("resource", arrow.pylist(iris)), np.int64)
         terms = arrow.table({"position": numbers(np.arange(len(iris))), "iri": iris})
         return self._number(terms, "resource", "known.iri = term.iri")
 
@@ -156,10 +162,11 @@ class Numbering:
 
         ``datatype`` is NULL for xsd:string and rdf:langString, ``language`` (in lower case) for all but rdf:langString.
         """
+        if self._are_small(len(lexical), "literal"):
+            columns = map(arrow.pylist, (lexical, datatype, language))
+            return np.array(self._small("literal", list(zip(*columns, strict=True))), np.int64)
         if datatype.null_count == len(datatype):
             self._datatypes = None if self._datatypes is None else self._datatypes | {None}
-        elif len(datatype) <= hash_index.SMALL_LOOKUP and self._datatypes is not None:
-            self._datatypes |= set(arrow.pylist(datatype))
         else:
             self._datatypes = None
         terms = arrow.table(
@@ -171,6 +178,21 @@ class Numbering:
             }
         )
         return self._number(terms, "literal", _SAME_LITERAL)
+
+    def listed_resources(self, iris: Sequence[str]) -> list[int]:
+        """Return the ids of distinct IRIs and blank nodes, as :meth:`resources` does."""
+        if self._are_small(len(iris), "resource"):
+            return self._small("resource", iris)
+        ids: list[int] = self.resources(arrow.strings(iris)).tolist()
+        return ids
+
+    def listed_literals(self, literals: Sequence[Literal]) -> list[int]:
+        """Return the ids of distinct literals, as :meth:`literals` does."""
+        if self._are_small(len(literals), "literal"):
+            return self._small("literal", literals)
+        lexical, datatype, language = map(arrow.strings, zip(*literals, strict=True))
+        ids: list[int] = self.literals(lexical, datatype, language).tolist()
+        return ids
 
     def append(
         self,
@@ -198,7 +220,7 @@ class Numbering:
         schema = arrow.schema({"id": arrow.INT64, "iri": arrow.STRING})
         for terms in _stream(schema, first, ((piece,) for piece in iris)).tables():
             if len(terms) <= LISTED:
-                self._append_small("resource", terms)
+                self._append_small("resource", arrow.pylist(terms.column("iri")))
                 continue
             with self._views.view("_graphdb_terms", terms):
                 self._insert("resource", "SELECT id, iri FROM _graphdb_terms")
@@ -210,8 +232,8 @@ class Numbering:
         schema = arrow.schema({"id": arrow.INT64, "lexical": arrow.STRING, "datatype": notes, "language": notes})
         for values in _stream(schema, first, literals).tables():
             if len(values) <= LISTED:
-                self._datatypes = datatypes
-                self._append_small("literal", values)
+                columns = (arrow.pylist(values.column(name)) for name in _LITERAL)
+                self._append_small("literal", list(zip(*columns, strict=True)))
             else:
                 with self._views.view("_graphdb_values", values):
                     self._insert("literal", typed_literals("_graphdb_values", datatypes))
@@ -222,6 +244,7 @@ class Numbering:
         They are left in a temporary table ``into`` (value, lexical, datatype, language), one row each.
         """
         first = self._upcoming("literal")
+        self.insertions.run("literal")
         [(terms,)] = execute(
             self._connection,
             f"CREATE TEMP TABLE _graphdb_distinct AS SELECT DISTINCT lexical, datatype, language FROM {source}",
@@ -243,25 +266,32 @@ class Numbering:
         self._insert("literal", typed_literals(new, datatypes))
 
     def blanks(self, count: int) -> range:
-        """Make new blank nodes, write them, and return their ids; nothing else may wait for :meth:`store`."""
+        """Make new blank nodes and return their ids; nothing else may wait for :meth:`store`.
+
+        They are written, or wait among the ``insertions`` where they are a handful.
+        """
         first = self._upcoming("resource")
         if self._ahead is None:
             self._ahead = names_ahead(self._connection)
-        execute(
-            self._connection,
-            "INSERT INTO _graphdb.resource SELECT range, '_:v' || (range + $ahead) FROM range($first, $end)",
-            {"first": first, "end": first + count, "ahead": self._ahead},
-        ).fetchall()
+        made = range(first, first + count)
+        if count <= LISTED:
+            names = [f"_:v{id + self._ahead}" for id in made]
+            self.insertions.add("resource", {"id": ("BIGINT", [*made]), "iri": ("VARCHAR", names)})
+        else:
+            self.insertions.run("resource")
+            execute(
+                self._connection,
+                "INSERT INTO _graphdb.resource SELECT range, '_:v' || (range + $ahead) FROM range($first, $end)",
+                {"first": first, "end": first + count, "ahead": self._ahead},
+            ).fetchall()
         self._next["resource"] = self._stored["resource"] = first + count
-        return range(first, first + count)
+        return made
 
-    def store(self) -> None:
-        """Write the new terms, literals with their values."""
+    def store(self, *, may_wait: bool = False) -> None:
+        """Write the new terms, literals with their values; where they ``may_wait``, a handful does."""
         for table, before in self._stored.items():
-            small = self._small.pop(table, None)
-            if small is not None:
-                self._store_small(table, small)
-            elif self._next[table] > before:
+            if self._next[table] > before:
+                self.insertions.run(table)
                 source = f"temp._graphdb_new_{table}"
                 rows = f"SELECT id, iri FROM {source}"
                 if table == "literal":
@@ -270,37 +300,43 @@ class Numbering:
                 execute(self._connection, f"DROP TABLE {source}")
                 if table == "literal":
                     self._kinds.expect(before, self._next[table])
+        if not may_wait:
+            self.insertions.run()
         self._stored.update(self._next)
         self._datatypes = set()
 
-    def _store_small(self, table: str, small: arrow.Table) -> None:
-        """Write new terms that no temporary table has."""
-        if not len(small):
-            return
-        source, given = listed(small)
-        if table == "resource":
-            execute(self._connection, f"INSERT INTO _graphdb.resource SELECT id, iri FROM {source}", given)
-            return
-        written = [given[name] for name in _LITERAL]
-        if all(map(is_short, *written)):
-            values = short_literals(*written)
-            rows = unnested({"id": "BIGINT", **dict.fromkeys(_LITERAL, "VARCHAR"), **_SHORT_VALUES})
-            columns = ", ".join(("id", *_LITERAL, *_SHORT_VALUES))
-            sql = f"INSERT INTO _graphdb.literal ({columns}) SELECT {columns} FROM {rows}"
-            execute(self._connection, sql, {**given, **values})
-            self._kinds.add(
-                {name: np.array(column, np.int64) for name, column in (("id", given["id"]), ("kind", values["kind"]))}
-            )
-            return
-        rows = typed_literals(source, self._datatypes)
-        found = execute(self._connection, f"INSERT INTO _graphdb.literal {rows} RETURNING id, kind", given)
-        self._kinds.add(found.fetchnumpy())
+    def _insert_small(self, table: str, first: int, terms: Sequence[Any]) -> list[tuple[int, ...]]:
+        """Insert new terms, which get the ids from ``first`` on: most wait among the insertions.
 
-    def _append_small(self, table: str, small: arrow.Table) -> None:
+        Returns the id of each, and the kind of a literal.
+        """
+        ids = list(range(first, first + len(terms)))
+        self._next[table] = self._stored[table] = first + len(terms)
+        if table == "resource":
+            self.insertions.add(table, {"id": ("BIGINT", ids), "iri": ("VARCHAR", terms)})
+            return [(id,) for id in ids]
+        written = dict(zip(_LITERAL, zip(*terms, strict=True), strict=True))
+        if all(itertools.starmap(is_short, terms)):
+            values = short_literals(*written.values())
+            columns = {"id": ("BIGINT", ids), **{name: ("VARCHAR", texts) for name, texts in written.items()}}
+            self.insertions.add(
+                table, {**columns, **{name: (type, values[name]) for name, type in _SHORT_VALUES.items()}}
+            )
+            kinds = values["kind"]
+        else:
+            self.insertions.run(table)
+            source = unnested({"id": "BIGINT", **dict.fromkeys(_LITERAL, "VARCHAR")})
+            sql = f"INSERT INTO _graphdb.literal {typed_literals(source, {*written['datatype']})} RETURNING id, kind"
+            given = {"id": ids, **{name: [*texts] for name, texts in written.items()}}
+            kinds = [kind for _, kind in sorted(execute(self._connection, sql, given).fetchall())]
+        self._kinds.add(ids, kinds)
+        return list(zip(ids, kinds, strict=True))
+
+    def _append_small(self, table: str, terms: Sequence[Any]) -> None:
         """Write new terms that have the next ids, where nothing waits for :meth:`store`."""
-        self._store_small(table, small)
-        self._next[table] += len(small)
-        self._stored[table] = self._next[table]
+        if terms:
+            self._insert_small(table, self._next[table], terms)
+            self.insertions.run()
 
     def _upcoming(self, table: str) -> int:
         """Return the id that the next new term of ``table`` gets."""
@@ -310,14 +346,50 @@ class Numbering:
             self._next[table] = self._stored[table] = self._first[table] = found[0][0]
         return self._next[table]
 
+    def _are_small(self, terms: int, table: str) -> bool:
+        """Whether so many terms are numbered by :meth:`_small`: others would have to look at what is staged."""
+        return terms <= hash_index.SMALL_LOOKUP and self._upcoming(table) == self._stored[table]
+
+    def _small(self, table: str, terms: Sequence[Any]) -> list[int]:
+        """Find terms (an IRI, or a literal's three texts) in ``table``; number the others, and let them be inserted."""
+        first, memory = self._upcoming(table), self._keys[table].known
+        if table == "resource" and None in memory.remembered(terms) and memory.all_wanted(first):
+            self.insertions.run(table)
+            every = execute(self._connection, "SELECT iri, id FROM _graphdb.resource WHERE id < ?", [first])
+            memory.remember((iri, (id,)) for iri, id in every.fetchall())
+        found = memory.remembered(terms)
+        asked = [place for place, row in enumerate(found) if row is None] if first > _BASES[table] else []
+        if asked:
+            self.insertions.run(table)
+            columns = [(terms[place],) if table == "resource" else terms[place] for place in asked]
+            rows = self._keys[table].rows_of(columns, first)
+            width = 1 + len(columns[0])
+            known = {row[1:width]: (row[0], *row[width:]) for row in rows}
+            for place, key in zip(asked, columns, strict=True):
+                found[place] = known.get(key)
+        if table == "literal":
+            there = [row for row in found if row is not None]
+            self._kinds.add([id for id, _ in there], [kind for _, kind in there])
+        new = [place for place, row in enumerate(found) if row is None]
+        if new:
+            if asked:
+                self._keys[table].note([asked.index(place) for place in new], first)
+            for place, row in zip(new, self._insert_small(table, first, [terms[place] for place in new]), strict=True):
+                found[place] = row
+        rows_found = [row for row in found if row is not None]  # all of them, by now
+        ids = {terms[place]: rows_found[place] for place in {*asked, *new}}
+        memory.remember(
+            (term, row) for term, row in ids.items() if len(term if table == "resource" else term[0]) <= _REMEMBERED
+        )
+        return [row[0] for row in rows_found]
+
     def _number(self, terms: arrow.Table, table: str, condition: str) -> Ids:
-        """Find ``terms`` in ``table``, and among what is new since; number the others."""
+        """Find ``terms`` in ``table``, and among what is staged; number and stage the others."""
         ids = np.full(len(terms), -1, np.int64)
         if not len(terms):
             return ids
         first, before = self._upcoming(table), self._stored[table]
-        if table in self._small:
-            self._stage(table, self._small.pop(table), create=True)
+        self.insertions.run(table)
         with self._views.view_or_list("_graphdb_term", terms) as (source, given):
 
             def look(place: str, parameters: Mapping[str, Any], columns: str) -> dict[str, Any]:
@@ -330,59 +402,22 @@ class Numbering:
                 ids[found["position"]] = found["id"]
                 return found
 
-            asked = np.arange(len(terms))
-            if before > _BASES[table] and len(terms) <= hash_index.SMALL_LOOKUP:
-                asked = self._look_up_small(table, terms, before, ids)
-            elif before > _BASES[table]:
+            if before > _BASES[table]:
                 with self._keys[table].narrowed(source, given, len(terms), before) as place:
                     found = look(*place, "known.id, known.kind" if table == "literal" else "known.id")
                 if table == "literal":
-                    self._kinds.add(found)
+                    self._kinds.add(found["id"], found["kind"])
             if first > before:
                 look(f"temp._graphdb_new_{table}", {}, "known.id")
         new = np.flatnonzero(ids < 0)
         if not len(new):
             return ids
         ids[new] = np.arange(first, first + len(new))
-        if first == before and len(terms) <= hash_index.SMALL_LOOKUP:
-            self._keys[table].note(np.searchsorted(asked, new), ids[new])
         self._next[table] = first + len(new)
         fresh = terms if len(new) == len(terms) else terms.take(numbers(new))
         fresh = fresh.with_columns({0: numbers(ids[new])}).rename_columns(["id", *fresh.column_names[1:]])
-        if first == before and len(new) <= hash_index.SMALL_LOOKUP:
-            self._small[table] = fresh
-        else:
-            self._stage(table, fresh, create=first == before)
+        self._stage(table, fresh, create=first == before)
         return ids
-
-    def _look_up_small(self, table: str, terms: arrow.Table, before: int, ids: Ids) -> Ids:
-        """Find a handful of terms in ``table``, and note their ``ids``; return the places of those not remembered."""
-        names, _ = _COLUMNS[table]
-        columns, memory = [arrow.pylist(terms.column(name)) for name in names], self._keys[table].known
-        if table == "resource" and None in memory.remembered(columns[0]) and memory.all_wanted(before):
-            every = execute(self._connection, "SELECT iri, id FROM _graphdb.resource WHERE id < ?", [before])
-            memory.remember((iri, (id,)) for iri, id in every.fetchall())
-        keys = columns[0] if table == "resource" else list(zip(*columns, strict=True))
-        found = memory.remembered(keys)
-        asked = [place for place, row in enumerate(found) if row is None]
-        if asked:
-            some = terms if len(asked) == len(found) else terms.take(numbers(np.array(asked)))
-            rows = self._keys[table].rows_of(*listed(some), [columns[0][place] for place in asked], before)
-            known = {row[1] if table == "resource" else row[1:4]: (row[0], *row[1 + len(names) :]) for row in rows}
-            for place in asked:
-                found[place] = known.get(keys[place])
-            memory.remember(
-                (keys[place], row)
-                for place in asked
-                if (row := found[place]) is not None and len(columns[0][place]) <= _REMEMBERED
-            )
-        there = [place for place, row in enumerate(found) if row is not None]
-        rows_there = [row for row in found if row is not None]
-        ids[there] = [row[0] for row in rows_there]
-        if table == "literal":
-            kinds = {"id": [row[0] for row in rows_there], "kind": [row[-1] for row in rows_there]}
-            self._kinds.add({name: np.array(column, np.int64) for name, column in kinds.items()})
-        return np.array(asked, np.int64)
 
     def _insert(self, table: str, rows: str, parameters: Mapping[str, Any] | None = None) -> None:
         """Write rows, which have the next ids."""

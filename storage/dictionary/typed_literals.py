@@ -203,3 +203,10 @@ def short_literals(
         "number": [float(text) if type in (_INTEGER_DATATYPE, _DOUBLE_DATATYPE) else None for text, type in texts],
         "boolean": [text == "true" if type == _BOOLEAN_DATATYPE else None for text, type in texts],
     }
+
+
+def short_value(lexical: str, datatype: str | None, language: str | None) -> int | str | None:
+    """Return the value of a plain string, or of an integer that :func:`is_short` knows; None for any other literal."""
+    if datatype is None:
+        return lexical if language is None else None
+    return int(lexical) if datatype == _INTEGER_DATATYPE and is_short(lexical, datatype, language) else None

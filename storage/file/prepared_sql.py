@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphdb.common.duckdb.parsed import parsed
 
@@ -17,32 +18,46 @@ def execute(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Any = N
     return connection.execute(parsed(connection, sql), parameters)
 
 
-class Insertion:
-    """An INSERT that waits for the next statement: DuckDB plans and runs one for both sooner than two.
+_APART = 2
+"""Rows up to which each is listed by itself: DuckDB plans that sooner than lists that are unnested."""
 
-    Parameters
-    ----------
-    sql, parameters
-        The INSERT, and the values of its question marks.
+Columns: TypeAlias = "Mapping[str, tuple[str, Sequence[Any]]]"
+"""The types of SQL and the values of columns, by name."""
+
+
+class Insertions:
+    """Rows of several tables that wait to be inserted: DuckDB plans and runs one statement for all sooner than several.
+
+    Whoever reads one of these tables inserts them first (:meth:`run`).
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any]) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
-        self._sql, self._parameters = sql, parameters
-        self._waits = True
+        self._waiting: dict[str, tuple[str, list[Any]]] = {}
 
-    def run(self) -> None:
-        """Run it by itself, unless it has run: what follows is to see its rows."""
-        if self._waits:
-            self._waits = False
-            execute(self._connection, self._sql, self._parameters)
+    def add(self, table: str, columns: Columns) -> None:
+        """Let rows of a table of the graph wait; those that wait for the same table are inserted."""
+        self.run(table)
+        into = f"INSERT INTO _graphdb.{table} ({', '.join(columns)})"
+        lists = [values for _, values in columns.values()]
+        if len(lists[0]) <= _APART:
+            row = f"({', '.join('?' * len(lists))})"
+            sql = f"{into} VALUES {', '.join([row] * len(lists[0]))}"
+            given = [value for row in zip(*lists, strict=True) for value in row]
+        else:
+            sql = f"{into} SELECT {', '.join(f'unnest(?::{type}[])' for type, _ in columns.values())}"
+            given = lists
+        self._waiting[table] = sql, given
 
-    def run_with(self, sql: str, parameters: list[Any]) -> None:
-        """Run another INSERT, of whose rows it makes none, and itself within the same statement, unless it has run."""
-        if self._waits:
-            self._waits = False
-            sql, parameters = f"WITH first AS ({self._sql}) {sql}", [*self._parameters, *parameters]
-        execute(self._connection, sql, parameters)
+    def run(self, *tables: str) -> None:
+        """Insert all rows that wait; where tables are named, only if there are some of one of these."""
+        if not self._waiting or (tables and self._waiting.keys().isdisjoint(tables)):
+            return
+        *others, (last, _) = waiting = [*self._waiting.values()]
+        self._waiting.clear()
+        first = ", ".join(f"first{i} AS ({sql})" for i, (sql, _) in enumerate(others))
+        sql = f"WITH {first} {last}" if others else last
+        execute(self._connection, sql, [value for _, given in waiting for value in given])
 
 
 def execute_script(connection: duckdb.DuckDBPyConnection, sql: str) -> None:

@@ -77,6 +77,8 @@ class Changes:
     """What the file says of their labels now; None where it is to be asked."""
     edges: EdgeRows = EdgeRows()
     """What is written of single edges beside."""
+    values: Mapping[int, int | str] = field(default_factory=dict)
+    """Values of literals, by id: of integers and plain strings among the objects, as far as they are known."""
 
     @classmethod
     def read(cls, connection: duckdb.DuckDBPyConnection, removed: str | None, added: str | None) -> Changes:
@@ -146,10 +148,12 @@ def members(vertices: Ints, class_id: int, type_label: int | None, changes: Iter
     """The vertices with a vertex label, with those that got it and without those that lost it."""
     for change in changes:
         gone, come = (
-            np.unique(rows[(rows[:, 0] == type_label) & (rows[:, 2] == class_id), 1])
-            for rows in (change.removed, change.added)
+            rows[(rows[:, 0] == type_label) & (rows[:, 2] == class_id), 1] for rows in (change.removed, change.added)
         )
-        vertices = joined(without(vertices, gone), come)
+        if len(gone):
+            vertices = without(vertices, np.unique(gone))
+        if len(come):
+            vertices = joined(vertices, np.unique(come))
     return vertices
 
 

@@ -40,7 +40,7 @@ class Operations:
     Attributes
     ----------
     resources
-        The IRIs and blank nodes, distinct: strings.
+        The IRIs and blank nodes, distinct: strings; a list where they are a handful of IRIs, without literals.
     literals
         The literals, distinct: lexical forms, datatypes and languages.
     triples
@@ -50,7 +50,7 @@ class Operations:
         bool [n]: False for one that goes.
     """
 
-    resources: arrow.Array
+    resources: arrow.Array | list[str]
     literals: tuple[arrow.Array, arrow.Array, arrow.Array]
     triples: Codes
     added: NDArray[np.bool_]

@@ -105,8 +105,8 @@ class Degrees:
         """
         self._asked[direction, label] += 1
         looks = max(LOOKS, triples // _SORTED) if direction == OUT and asked < _SEVERAL else LOOKS
-        memory = self._memory - self.nbytes
-        return self._asked[direction, label] > looks and max(_BYTES * vertices, _READ * triples) <= memory
+        worth = self._asked[direction, label] > looks
+        return worth and max(_BYTES * vertices, _READ * triples) <= self._memory - self.nbytes
 
     def count(
         self, connection: duckdb.DuckDBPyConnection, direction: int, label: int, vertices: Ints, counts: Ints
@@ -153,23 +153,25 @@ class Degrees:
 
     def _follow(self, change: Changes) -> None:
         touched = change.labels
-        for (direction, label), table in self._tables.items():
-            if label in touched:
-                table.add(*changed(change, direction, label))
+        tables = [(key, table) for key, table in self._tables.items() if key[1] in touched]
+        for direction in {direction for (direction, _), _ in tables}:
+            labels, vertices, counts = changed(change, direction)
+            for (at, label), table in tables:
+                if at == direction:
+                    begin, end = np.searchsorted(labels, (label, label + 1))
+                    table.add(vertices[begin:end], counts[begin:end])
         for label, pairs in self._pairs.items():
             if label in touched:
                 pairs.change(*(rows[rows[:, 0] == label, 1:] for rows in (change.added, change.removed)))
 
 
-def changed(change: Changes, direction: int, label: int) -> tuple[Ints, Ints]:
-    """Return the vertices of a label, each once and sorted, and how many more triples they have now: [vertices, 2]."""
+def changed(change: Changes, direction: int) -> tuple[Ints, Ints, Ints]:
+    """Return labels and vertices, each pair once and sorted, and how many more triples they have now: [pairs, 2]."""
     triples = np.concatenate([change.added, change.removed])
     signs = np.repeat([1, -1], [len(change.added), len(change.removed)])
-    chosen = triples[:, 0] == label
-    ends, signs = triples[chosen, 1 if direction == OUT else 2], signs[chosen]
-    literals = signs * (triples[chosen, 2] >= LITERAL_BASE) * (direction == OUT)
-    vertices, counts = summed(ends[:, None], rows_of_columns(signs, literals), all=True)
-    return vertices[:, 0], counts
+    literals = signs * (triples[:, 2] >= LITERAL_BASE) * (direction == OUT)
+    pairs, counts = summed(triples[:, [0, 1 if direction == OUT else 2]], rows_of_columns(signs, literals), all=True)
+    return pairs[:, 0], pairs[:, 1], counts
 
 
 class Table:

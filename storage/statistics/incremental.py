@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common import arrow
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays import small_joins
-from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.small_joins import (
     Ints,
     among,
@@ -30,7 +28,7 @@ from graphdb.storage.arrays.small_joins import (
     rows_of_columns,
     summed,
 )
-from graphdb.storage.file.prepared_sql import Insertion, execute
+from graphdb.storage.file.prepared_sql import Insertions, execute
 from graphdb.storage.graph.changes import Changes, Counted
 from graphdb.storage.graph.degree_sketch import IN, OUT
 from graphdb.storage.statistics import labels as statistics
@@ -49,13 +47,11 @@ NONE: Ints = np.empty((0, 3), np.int64)
 """No triples."""
 
 
-def listed(relation: str | arrow.Table | None) -> Ints | None:
+def listed(relation: str | Ints | None) -> Ints | None:
     """Return the triples of a relation as int64 [triples, 3]; None where only DuckDB has them, or they are many."""
     if relation is None:
         return NONE
-    if isinstance(relation, str) or len(relation) > MOST:
-        return None
-    return rows_of_columns(*(plain(relation.column(name).combine_chunks()) for name in _TRIPLE))
+    return None if isinstance(relation, str) or len(relation) > MOST else relation
 
 
 def relation(triples: Ints) -> tuple[str, dict[str, list[int]]]:
@@ -111,12 +107,12 @@ def change(
     fresh_literals: int,
     cached: KnownStatistics | None = None,
     kinds_of: KindsOf | None = None,
-    insertion: Insertion | None = None,
+    insertions: Insertions | None = None,
 ) -> Counted:
     """Add what some triples change that came and went; return what is counted now.
 
-    Runs in the caller's transaction, after the triples themselves are changed.  An ``insertion`` of triples that come
-    may wait: it runs before triples are looked up in the file, or with the row of the log.
+    Runs in the caller's transaction, after the triples themselves are changed.  Those that come may wait among some
+    ``insertions``, which the row of the log joins; without any, all is written at once.
 
     Parameters
     ----------
@@ -127,10 +123,10 @@ def change(
     kinds_of
         Tells the kinds of literals that it knows: see :meth:`.Numbering.kinds_of`.
     """
-    cached = cached or KnownStatistics()
+    cached, waiting = cached or KnownStatistics(), insertions or Insertions(connection)
     typed = statistics.type_label(connection) if cached.typed is None else cached.typed
     known = StatisticsLookup(
-        connection, -1 if typed is None else typed, fresh, fresh_literals, cached, kinds_of, insertion
+        connection, -1 if typed is None else typed, fresh, fresh_literals, cached, kinds_of, waiting
     )
     labels = np.unique(np.concatenate([changes.added[:, 0], changes.removed[:, 0]]))
     before = known.edge_labels(labels)
@@ -153,11 +149,13 @@ def change(
         pairs = rows["label_pair"] = np.concatenate(_pairs(known, touched, changes), axis=1)
         if log.pairs(connection) + len(pairs) > statistics.PAIRS // 2:  # some may be dropped
             del rows["label_pair"]
-            log.append(connection, rows, insertion)
+            log.append(connection, rows, waiting)
+            waiting.run()
             statistics.merge_pairs(connection, typed, *listed_rows(tables.columns_of("label_pair"), pairs))
             rows, pairs = {}, None
-    log.append(connection, rows, insertion)
-    known.triples()  # where nothing was logged
+    log.append(connection, rows, waiting)
+    if insertions is None:
+        waiting.run()
     counted = dict(zip(labels.tolist(), (tuple(row) if row[0] else None for row in now.tolist()), strict=True))
     return Counted(counted, dict(zip(classes.tolist(), vertices.tolist(), strict=True)), pairs=pairs)
 

@@ -14,7 +14,7 @@ from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays import small_joins
 from graphdb.storage.arrays.small_joins import Ints, among, in_list, looked_up, rows_of
 from graphdb.storage.arrays.sorted_sets import places
-from graphdb.storage.file.prepared_sql import Insertion, execute
+from graphdb.storage.file.prepared_sql import Insertions, execute
 from graphdb.storage.graph.changes import Counted
 from graphdb.storage.graph.degree_sketch import IN, OUT
 from graphdb.storage.statistics.degrees import UNCHANGED, ChangedPairs, Degrees
@@ -98,17 +98,16 @@ class StatisticsLookup:
         fresh_literals: int,
         cached: KnownStatistics,
         kinds_of: KindsOf | None,
-        insertion: Insertion | None = None,
+        insertions: Insertions,
     ) -> None:
-        self._connection, self._insertion = connection, insertion
+        self._connection, self._insertions = connection, insertions
         self.typed = typed
         self._known, self._kinds_of = cached, kinds_of
         self._fresh, self._fresh_literals = fresh, fresh_literals
 
     def triples(self) -> duckdb.DuckDBPyConnection:
         """Return the connection to a file that has the triples of the change: those that wait are written."""
-        if self._insertion is not None:
-            self._insertion.run()
+        self._insertions.run("triple")
         return self._connection
 
     def fresh(self, vertices: Ints) -> NDArray[np.bool_]:
@@ -120,6 +119,7 @@ class StatisticsLookup:
 
     def _rows_of(self, table: str, columns: str, ids: Ints) -> Ints:
         """Return the rows of some ids; a handful are looked up one by one, else DuckDB unpacks those between them."""
+        self._insertions.run(table)
         rows = f"SELECT {columns} FROM _graphdb.{table} WHERE id"
         if len(ids) > _APART:
             places, given = in_list(ids)
@@ -225,8 +225,8 @@ class StatisticsLookup:
             rows = np.array([row for row in had if row[1] < LITERAL_BASE], np.int64).reshape(-1, 2)
             return rows[~among(rows, gone)]
         places, given = in_list(asked)
-        found = execute(
-            self.triples(),
+        found = execute(  # those that come may be there, or wait
+            self._connection,
             f"SELECT subject, object FROM _graphdb.triple WHERE label = ? AND object < {LITERAL_BASE}"
             f" AND subject IN ({places})",
             [self.typed, *given],

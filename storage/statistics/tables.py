@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from graphdb.storage.file.prepared_sql import Insertion, execute, has_rows
+from graphdb.storage.file.prepared_sql import Insertions, execute, has_rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -71,26 +71,23 @@ class Log:
         self,
         connection: duckdb.DuckDBPyConnection,
         rows: Mapping[str, NDArray[np.int64]],
-        insertion: Insertion | None = None,
+        insertions: Insertions,
     ) -> None:
         """Append a change: new rows of ``edge_label`` and ``vertex_label``, differences of the others.
 
         Rows (int64 [rows, columns], as :func:`columns_of` names them) of labels without a triple or a vertex are zeros
-        behind their ids.  A log that has grown long is emptied.  What waits to be inserted may go with it.
+        behind their ids.  A log that has grown long is emptied; otherwise the change waits among the ``insertions``.
         """
         self.pairs(connection)
         assert self._changes is not None
         found = [[_NUMBERS[table], *row] for table, some in rows.items() for row in some.tolist()]
         if not found:
             return
-        sql = "INSERT INTO _graphdb.counted VALUES (?)"
-        if insertion is None:
-            execute(connection, sql, [str(found)])
-        else:
-            insertion.run_with(sql, [str(found)])
+        insertions.add("counted", {"rows": ("VARCHAR", [str(found)])})
         self._changes += 1
         self._pairs += len(rows.get("label_pair", ()))
         if self._changes > self._most:
+            insertions.run("counted")
             merge_log(connection)
             self._changes = None
 

@@ -4,8 +4,9 @@ The caller works with ids: :meth:`Update.resources` and :meth:`Update.literals` 
 makes new vertices, :meth:`Update.apply` writes what changed and adds the difference to the statistics.
 
 What goes in and out are *relations*, so that a change may be of any size: what can stand after FROM (the name of a
-temporary table, a SELECT in parentheses), or an Arrow table.  Columns are BIGINT, by name: a triple has ``label``,
-``subject`` and ``object``; an edge has its ``ordinal``, too; an edge's property also ``key`` and ``value``.
+temporary table, a SELECT in parentheses), or an array.  Columns are BIGINT, by name: a triple has ``label``,
+``subject`` and ``object``; an edge has its ``ordinal``, too; an edge's property also ``key`` and ``value``.  Arrays
+have them in this order: int64 [rows, columns].
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from graphdb.common import arrow
-from graphdb.common.arrow import strings
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.arrays.arrow import ArrowViews, values
+from graphdb.storage.arrays.arrow import LISTED, ArrowViews, table_of
 from graphdb.storage.arrays.batch import LITERAL
-from graphdb.storage.arrays.small_joins import Ints, among, distinct
+from graphdb.storage.arrays.small_joins import Ints, among, distinct, rows_of
 from graphdb.storage.dictionary.terms import Numbering, term_counts
-from graphdb.storage.file.prepared_sql import Insertion, execute
+from graphdb.storage.dictionary.typed_literals import short_value
+from graphdb.storage.file.prepared_sql import Columns, execute
 from graphdb.storage.file.scratch import spill_folder
 from graphdb.storage.graph.changes import MOST, Changes, Counted, EdgeRows, Sizes
 from graphdb.storage.statistics import incremental, labels
@@ -34,11 +35,8 @@ from graphdb.storage.statistics.known import KnownStatistics
 if TYPE_CHECKING:
     import duckdb
 
-Relation: TypeAlias = "str | arrow.Table"
-"""What can stand after FROM, or an Arrow table."""
-
-Given: TypeAlias = tuple[str, Mapping[str, list[Any]]]
-"""What can stand after FROM, with its parameters."""
+Relation: TypeAlias = "str | Ints"
+"""What can stand after FROM, or an array."""
 
 TRIPLE_KEY = "label, subject, object"
 """What a triple is known by."""
@@ -47,9 +45,6 @@ EDGE_KEY = f"{TRIPLE_KEY}, ordinal"
 """What an edge is known by, of the parallel ones of a triple."""
 
 _PROPERTY = f"{EDGE_KEY}, key, value"
-_LISTED = 8
-"""Triples that are inserted as rows of parameters."""
-
 _BESIDE = ("quad", "reifier", "edge_graph")
 """Tables whose rows go with their triples."""
 
@@ -134,46 +129,76 @@ class Update:
         self._terms = Numbering(
             connection, self._views, sizes=self._known.sizes, ahead=self._known.ahead, hashes=hashes
         )
+        # What is inserted by one statement at the end of a change; new terms that nobody uses yet wait there, too.
+        self._insertions = self._terms.insertions
         # Vertices, and literals, from here on were in no triple when the last change was written.
         self._fresh, self._fresh_literals = LITERAL_BASE, sys.maxsize
+        self._values: dict[int, int | str] = {}  # of literals that were asked for in small numbers
         self.changes: list[Changes | None] = []
         """What :meth:`apply` did since :meth:`take_changes`; None for what is too much to follow."""
+        self._reported: tuple[int, int] | None = None  # how many terms there were at the last such call
 
     def take_changes(self) -> list[Changes | None]:
         """Return what :meth:`apply` did since the last call, and how many terms there are by now.
 
         What is cached of degrees and pairs is to follow that before anything else is written.
         """
+        self._insertions.run()
         found, self.changes = self.changes, []
         self._known = replace(self._known, degrees=self._degrees)
         sizes = self._terms.sizes
-        return [*found, Changes(counted=None if sizes is None else Counted(sizes=Sizes(*sizes)))]
+        if sizes is None:
+            return [*found, Changes()]
+        if sizes != self._reported:
+            found.append(Changes(counted=Counted(sizes=Sizes(*sizes))))
+            self._reported = sizes
+        return found
+
+    @property
+    def known(self) -> KnownStatistics | None:
+        """What the changes leave known of the file, once they are taken; None where the file is to be asked."""
+        known, sizes = self._known, self._terms.sizes
+        if known.edge_labels is None or known.typed is None or known.degrees is None or sizes is None:
+            return None
+        return replace(known, sizes=sizes)
 
     def resources(self, iris: Sequence[str]) -> list[int]:
         """Return the ids of distinct IRIs, adding those that are new."""
         self._touch()
-        ids = self._terms.resources(strings(iris))
+        ids = self._terms.listed_resources(iris)
         self._terms.store()
-        return list(map(int, ids))
+        return ids
 
     def literals(self, literals: Sequence[tuple[str, str | None, str | None]]) -> list[int]:
-        """Return the ids of distinct literals (lexical form, datatype, language), adding those that are new."""
-        columns = list(zip(*literals, strict=True)) or [(), (), ()]
+        """Return the ids of distinct literals (lexical form, datatype, language), adding those that are new.
+
+        SQL may not see these before :meth:`apply`.
+        """
         self._touch()
         self._fresh_literals = min(self._fresh_literals, self._terms.next_literal)
-        ids = self._terms.literals(*(strings(column) for column in columns))
-        self._terms.store()
-        return list(map(int, ids))
+        ids: list[int] = self._terms.listed_literals(literals)
+        self._terms.store(may_wait=True)
+        if len(ids) <= LISTED:
+            known = ((id, short_value(*literal)) for id, literal in zip(ids, literals, strict=True))
+            self._values.update((id, value) for id, value in known if value is not None)
+        return ids
 
     def number(
-        self, resources: arrow.Array, literals: tuple[arrow.Array, arrow.Array, arrow.Array]
+        self, resources: arrow.Array | list[str], literals: tuple[arrow.Array, arrow.Array, arrow.Array]
     ) -> tuple[Ints, Ints]:
-        """Return the ids of distinct IRIs, and of distinct literals (as columns), adding those that are new."""
+        """Return the ids of distinct IRIs, and of distinct literals (as columns), adding those that are new.
+
+        SQL may not see these before :meth:`apply`.
+        """
         self._touch()
         self._fresh_literals = min(self._fresh_literals, self._terms.next_literal)
-        found = self._terms.resources(resources), self._terms.literals(*literals)
-        self._terms.store()
-        return found
+        if isinstance(resources, list):
+            found = np.array(self._terms.listed_resources(resources), np.int64)
+        else:
+            found = self._terms.resources(resources)
+        values = self._terms.literals(*literals)
+        self._terms.store(may_wait=True)
+        return found, values
 
     def literals_of(self, source: str, into: str) -> None:
         """Number the literals of a relation; see :meth:`~graphdb.storage.dictionary.terms.Numbering.literals_of`."""
@@ -182,7 +207,7 @@ class Update:
         self._terms.literals_of(source, into)
 
     def vertices(self, count: int) -> range:
-        """Make new vertices, blank nodes, and return their ids."""
+        """Make new vertices, blank nodes, and return their ids; SQL may not see these before :meth:`apply`."""
         self._touch()
         made = self._terms.blanks(count)
         self._fresh = min(self._fresh, made.start)
@@ -206,7 +231,7 @@ class Update:
         touched: Relation | None = None,
         edges: Relation | None = None,
         properties: Relation | None = None,
-        absent: arrow.Table | None = None,
+        absent: Ints | None = None,
     ) -> None:
         """Write changes: first ``removed`` triples go, then ``added`` ones that are not there come.
 
@@ -218,26 +243,39 @@ class Update:
         if removed is not None or added is not None:
             gone, come = incremental.listed(removed), incremental.listed(added)
             if gone is not None and come is not None:
-                unseen = incremental.listed(absent)
-                self._apply_small(gone, come, incremental.NONE if unseen is None else unseen)
+                self._apply_small(gone, come, incremental.NONE if absent is None else absent)
                 removed = added = None
         with ExitStack() as windows:
 
-            def seen(name: str, relation: Relation | None) -> str | None:
-                if relation is None or isinstance(relation, str):
+            def seen(name: str, relation: Relation, columns: str = TRIPLE_KEY) -> str:
+                if isinstance(relation, str):
                     return relation
-                windows.enter_context(self._views.view(f"_graphdb_given_{name}", relation))
+                table = table_of(dict(zip(columns.split(", "), relation.T, strict=True)))
+                windows.enter_context(self._views.view(f"_graphdb_given_{name}", table))
                 return f"_graphdb_given_{name}"
 
-            def given(name: str, relation: Relation | None) -> Given | None:
-                if relation is None or isinstance(relation, str):
-                    return None if relation is None else (relation, {})
-                return windows.enter_context(self._views.view_or_list(f"_graphdb_given_{name}", relation))
-
-            self._apply_triples(seen("lost", removed), seen("come", added))
+            if removed is not None or added is not None:
+                self._insertions.run()
+                lost = None if removed is None else seen("lost", removed)
+                self._apply_triples(lost, None if added is None else seen("come", added))
             if touched is not None or edges is not None or properties is not None:
                 self.changes.append(self._of_edges(touched, edges))
-                self._apply_edges(given("touched_edge", touched), given("edge", edges), given("property", properties))
+                replaced: tuple[str, dict[str, list[int]]] | None = None
+                if touched is not None and len(touched) <= LISTED and not isinstance(touched, str):
+                    replaced = incremental.relation(touched)
+                elif touched is not None:
+                    replaced = seen("touched_edge", touched), {}
+                if replaced is not None:
+                    self._delete("edge", *replaced)
+                    self._delete("edge_property", *replaced)
+                for table, rows, columns in (("edge", edges, EDGE_KEY), ("edge_property", properties, _PROPERTY)):
+                    if rows is not None and len(rows) <= LISTED and not isinstance(rows, str):
+                        self._insertions.add(table, _integers(columns, rows))
+                    elif rows is not None:
+                        self._run(f"INSERT INTO _graphdb.{table} SELECT {columns} FROM {seen(table, rows, columns)}")
+                if replaced is not None:
+                    self._delete_beside(*replaced)
+            self._insertions.run()
 
     def _apply_triples(self, removed: str | None, added: str | None) -> None:
         """Take triples away, append others, and bring the statistics up to date with what changed."""
@@ -306,15 +344,8 @@ class Update:
             beside = incremental.sizes(self._connection, *_BESIDE)
             for table in ("triple", *(table for table, rows in zip(_BESIDE, beside, strict=True) if rows)):
                 self._delete(table, relation, given)
-        insertion = None
         if len(new):
-            if len(new) <= _LISTED:  # which DuckDB plans sooner than lists that are unnested
-                rows = ", ".join(["(?, ?, ?)"] * len(new))
-                sql = f"INSERT INTO _graphdb.triple ({TRIPLE_KEY}) VALUES {rows}"
-                insertion = Insertion(self._connection, sql, new.reshape(-1).tolist())
-            else:
-                relation, given = incremental.relation(new)
-                self._run(f"INSERT INTO _graphdb.triple SELECT {TRIPLE_KEY} FROM {relation}", given)
+            self._insertions.add("triple", _integers(TRIPLE_KEY, new))
         if len(lost) or len(new):
             changes = Changes(lost, new)
             counted = incremental.change(
@@ -324,10 +355,10 @@ class Update:
                 self._fresh_literals,
                 self._known,
                 self._terms.kinds_of,
-                insertion,
+                self._insertions,
             )
             self._known = self._known.after(counted)
-            self._changed(replace(changes, counted=counted))
+            self._changed(replace(changes, counted=counted, values=self._values))
 
     def _changed(self, changes: Changes | None) -> None:
         """Note changes; by now there are triples of all terms."""
@@ -353,26 +384,16 @@ class Update:
         if relation is None:
             return np.empty((0, len(names)), np.int64)
         if isinstance(relation, str):
-            found = execute(self._connection, f"SELECT {columns} FROM {relation} LIMIT {MOST + 1}").fetchnumpy()
-        else:
-            found = {name: values(relation.column(name)) for name in names}
-        rows = np.column_stack([np.asarray(found[name], np.int64) for name in names])
-        return rows if len(rows) <= MOST else None
+            sql = f"SELECT {columns} FROM {relation} LIMIT {MOST + 1}"
+            relation = rows_of(execute(self._connection, sql))
+        return relation if len(relation) <= MOST else None
 
-    def _apply_edges(self, touched: Given | None, edges: Given | None, properties: Given | None) -> None:
-        """Replace the rows of edges; reifiers of those that are no more go, too."""
-        if touched is not None:
-            for table in ("edge", "edge_property"):
-                self._delete(table, *touched)
-        for table, rows, columns in (("edge", edges, EDGE_KEY), ("edge_property", properties, _PROPERTY)):
-            if rows is not None:
-                relation, given = rows
-                self._run(f"INSERT INTO _graphdb.{table} SELECT {columns} FROM {relation}", given)
-        if touched is not None:
-            same = " AND ".join(f"e.{name} = t.{name}" for name in EDGE_KEY.split(", "))
-            for table in ("reifier", "edge_graph"):
-                relation, given = touched
-                self._delete(table, relation, given, f" AND NOT EXISTS (FROM _graphdb.edge e WHERE {same})")
+    def _delete_beside(self, touched: str, given: Mapping[str, list[Any]]) -> None:
+        """Delete reifiers and graphs of those edges of some triples that are no more."""
+        self._insertions.run("edge")
+        same = " AND ".join(f"e.{name} = t.{name}" for name in EDGE_KEY.split(", "))
+        for table in ("reifier", "edge_graph"):
+            self._delete(table, touched, given, f" AND NOT EXISTS (FROM _graphdb.edge e WHERE {same})")
 
     def _delete(
         self, table: str, triples: str, given: Mapping[str, list[Any]] | None = None, condition: str = ""
@@ -385,3 +406,8 @@ class Update:
         """Run a statement; return how many rows it wrote, where it writes rows."""
         found = execute(self._connection, sql, given).fetchall()
         return int(found[0][0]) if found else 0
+
+
+def _integers(columns: str, rows: Ints) -> Columns:
+    """Return rows as what can be inserted."""
+    return {name: ("BIGINT", values) for name, values in zip(columns.split(", "), rows.T.tolist(), strict=True)}

@@ -15,6 +15,8 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import LoadError, StorageError
+from graphdb.common.values.terms import RDF_TYPE
+from graphdb.relational.session.state import State
 from tests.fuzz import scaled
 from tests.live.writes import begin, check, opened
 
@@ -258,3 +260,26 @@ def test_a_handful_of_edges_is_what_the_same_lines_are() -> None:
         for wrong in ("http://x/a b", "http://x/<", "no iri", "http://x/a\n"):
             with pytest.raises(LoadError):
                 one.apply([(wrong, "http://x/p", "http://x/o")])
+
+
+def test_a_stream_of_batches_takes_few_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a batch leaves known is known to the next one; queries and rollbacks between see all of them, and no other."""
+    db, taken, original = graphdb.connect(), list[bool](), State.snapshot
+
+    def noted(self: State) -> object:
+        taken.append(self._lazy_snapshot is None)
+        return original(self)
+
+    db.apply([("<ex:a>", "<ex:knows>", "<ex:b>"), ("<ex:a>", f"<{RDF_TYPE}>", "<ex:Person>")])
+    monkeypatch.setattr(State, "snapshot", noted)
+    for i in range(40):
+        db.apply([(f"<ex:a{i}>", "<ex:knows>", "<ex:b>"), (f"<ex:a{i}>", f"<{RDF_TYPE}>", "<ex:Person>")])
+    assert sum(taken) <= 4
+    assert db.query("MATCH (p:Person)-[:knows]->(b) RETURN count(*)").fetchall() == [(41,)]
+    db.query("BEGIN")
+    db.apply([("<ex:c>", "<ex:likes>", "<ex:b>"), ("<ex:c>", f"<{RDF_TYPE}>", "<ex:Other>")])
+    db.query("ROLLBACK")
+    db.apply([("<ex:d>", "<ex:likes>", "<ex:b>")], [("<ex:a1>", "<ex:knows>", "<ex:b>")])
+    rows = db.query("MATCH (a)-[e]->(b) RETURN type(e), count(*) AS n ORDER BY type(e)").fetchall()
+    assert rows == [("ex:knows", 40), ("ex:likes", 1)]
+    assert db.query("MATCH (p) WHERE labels(p) <> ['ex:Person'] RETURN count(*)").fetchall() == [(2,)]  # b and d

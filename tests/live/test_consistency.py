@@ -16,6 +16,7 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import ExecutionError, GraphDBError, QueryInterrupted, QueryTimeout, StorageError
+from graphdb.live import definitions
 from tests.fuzz import scaled
 from tests.live.writes import QUERIES, bag, begin, check, opened, statement
 
@@ -147,3 +148,31 @@ def test_a_failing_commit_is_rolled_back_whole() -> None:
         db.query("CREATE (:A {i: 3})-[:R]->(:A {i: 5})")
         assert sorted(db.sql("FROM good").fetchall()) == [(2,), (5,)]
         assert db.sql("FROM good_changes").fetchall() == [(1, 1, 5)]
+
+
+def test_definitions_are_read_when_they_may_be_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches go on with the same definitions and number; another handle's queries, and what is rolled back, are seen."""
+    reads, original = list[object](), definitions.read
+
+    def read(raw: object) -> list[definitions.Definition]:
+        reads.append(raw)
+        return original(raw)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(definitions, "read", read)
+    path = tmp_path / "a.duckdb"
+    with opened(path) as first, opened(path) as second:
+        first.query("CREATE CONTINUOUS QUERY pairs AS MATCH (a)-[:R]->(b) RETURN a.i, b.i")
+        reads.clear()
+        for i in range(10):
+            first.query("CREATE (:A {i: $i})-[:R]->(:B {i: $i})", i=i)
+        assert len(reads) <= 1
+        second.query("CREATE CONTINUOUS QUERY others AS MATCH (a:A) RETURN a.i")
+        first.query("BEGIN")
+        first.query("CREATE (:A {i: 20})-[:R]->(:B {i: 20})")
+        first.query("ROLLBACK")
+        first.query("CREATE (:A {i: 30})-[:R]->(:B {i: 30})")
+        second.query("CREATE (:A {i: 40})-[:R]->(:B {i: 40})")
+        for name in ("pairs", "others"):
+            assert first.sql(f"SELECT count(*) FROM {name}").fetchall() == [(12,)]
+        batches = [batch for (batch,) in first.sql("SELECT DISTINCT batch FROM _graphdb.batch ORDER BY 1").fetchall()]
+        assert batches == list(range(1, 13))

@@ -17,7 +17,7 @@ import graphdb
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.storage.arrays import small_joins
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
-from graphdb.storage.file.prepared_sql import Insertion
+from graphdb.storage.file.prepared_sql import Insertions
 from graphdb.storage.graph.changes import Changes
 from graphdb.storage.statistics import incremental, labels
 from graphdb.storage.statistics import known as held_of_file
@@ -68,9 +68,12 @@ def change(
         insert(connection, name, data)
     connection.execute("DELETE FROM _graphdb.triple t USING removed r WHERE (t.label, t.subject, t.object) = "
                        "(r.label, r.subject, r.object)")  # fmt: skip
-    insertion = Insertion(connection, "INSERT INTO _graphdb.triple FROM added", [])
+    insertions, columns = Insertions(connection), zip(*sorted(added), strict=True)
+    if added:
+        names = zip(("label", "subject", "object"), columns, strict=True)
+        insertions.add("triple", {name: ("BIGINT", [*column]) for name, column in names})
     if not by_few or len(added) % 2:  # others wait until they are looked for, or something else is written
-        insertion.run()
+        insertions.run()
     if by_few:
         of = Changes.read(connection, "removed", "added")
         others = {v for triple in tables(connection, "triple")["triple"] if triple not in added for v in triple[1:]}
@@ -79,7 +82,8 @@ def change(
             1 + max((v for v in others if (v >= LITERAL_BASE) is which), default=-1) for which in (False, True)
         )
         known = KnownStatistics(degrees=degrees)
-        incremental.change(connection, of, fresh, max(literals, LITERAL_BASE), known, insertion=insertion)
+        incremental.change(connection, of, fresh, max(literals, LITERAL_BASE), known, insertions=insertions)
+        insertions.run()
         if degrees is not None:
             degrees.follow([of])
         return

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, XSD
@@ -41,17 +42,17 @@ def opened() -> duckdb.DuckDBPyConnection:
     assert writer.resources([RDF_TYPE]) == [TYPE]
     writer.vertices(10)
     writer.literals([(str(i), XSD + "integer", None) for i in range(4)])
+    writer.take_changes()  # what waits is written
     return connection
 
 
-def table(names: tuple[str, ...], rows: Rows) -> arrow.Table:
-    columns = np.array(list(rows), np.int64).reshape(-1, len(names)).T
-    return arrow.table(dict(zip(names, columns, strict=True)))
+def array(names: tuple[str, ...], rows: Rows) -> NDArray[np.int64]:
+    return np.array(list(rows), np.int64).reshape(-1, len(names))
 
 
 def made(connection: duckdb.DuckDBPyConnection, name: str, names: tuple[str, ...], rows: Rows) -> str:
     """A temporary table of some rows."""
-    connection.register("given", table(names, rows))
+    connection.register("given", arrow.table(dict(zip(names, array(names, rows).T, strict=True))))
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM given")
     connection.unregister("given")
     return f"temp.{name}"
@@ -73,7 +74,7 @@ def test_triples_follow_a_model(steps: list[tuple[Any, Any, Any]], tables: bool)
         if tables:
             writer.apply(made(connection, "gone", TRIPLE, gone), made(connection, "come", TRIPLE, come))
         else:
-            writer.apply(table(TRIPLE, gone) if gone else None, table(TRIPLE, come) if come else None)
+            writer.apply(array(TRIPLE, gone) if gone else None, array(TRIPLE, come) if come else None)
         before, model = model, (model - removed) | added | values
         assert held(connection, "_graphdb.triple") == sorted(model)
         report = writer.changes.pop() if writer.changes else None
@@ -130,10 +131,10 @@ def test_edges_are_replaced_with_their_properties() -> None:
     writer = Update(connection)
     edge = (7, 1, 2, 0)
     writer.apply(
-        added=table(TRIPLE, [edge[:3], (7, 2, 1)]),
-        touched=table(TRIPLE, [edge[:3]]),
-        edges=table(EDGE, [edge]),
-        properties=table(PROPERTY, [(*edge, 9, LITERAL_BASE), (*edge, 8, LITERAL_BASE + 1)]),
+        added=array(TRIPLE, [edge[:3], (7, 2, 1)]),
+        touched=array(TRIPLE, [edge[:3]]),
+        edges=array(EDGE, [edge]),
+        properties=array(PROPERTY, [(*edge, 9, LITERAL_BASE), (*edge, 8, LITERAL_BASE + 1)]),
     )
     connection.execute("INSERT INTO _graphdb.reifier VALUES (5, 7, 1, 2, 0), (6, 7, 1, 2, 1)")
     assert held(connection, apply.properties_of("(SELECT 7 AS label, 1 AS subject, 2 AS object)")) == [
@@ -141,11 +142,11 @@ def test_edges_are_replaced_with_their_properties() -> None:
         (*edge, 9, LITERAL_BASE),
     ]
     assert held(connection, apply.edges_of("_graphdb.triple")) == [edge, (7, 2, 1, 0)]
-    writer.apply(touched=table(TRIPLE, [edge[:3]]), edges=table(EDGE, [edge]))
+    writer.apply(touched=array(TRIPLE, [edge[:3]]), edges=array(EDGE, [edge]))
     assert held(connection, "_graphdb.edge") == [edge]
     assert held(connection, "_graphdb.edge_property") == []
     assert held(connection, "_graphdb.reifier") == [(5, *edge)]  # the other one stood for an edge that is no more
-    writer.apply(removed=table(TRIPLE, [edge[:3]]), touched=table(TRIPLE, [edge[:3]]))
+    writer.apply(removed=array(TRIPLE, [edge[:3]]), touched=array(TRIPLE, [edge[:3]]))
     assert held(connection, "_graphdb.triple") == [(7, 2, 1)]
     assert held(connection, "_graphdb.edge") == held(connection, "_graphdb.reifier") == []
 

@@ -129,3 +129,29 @@ def test_what_is_the_same_each_time_is_parsed_once(database: graphdb.Database, t
         other.query("UNWIND range(1, 500) AS i CREATE (p:Person {id: i, name: 'p' + i})-[:KNOWS {since: i}]->(p)")
         parsed = observed(other, text).parsed
     assert not [sql for sql in parsed if OURS not in sql]
+
+
+def test_all_tables_are_filled_by_one_statement(database: graphdb.Database) -> None:
+    """New vertices, literals, triples, edges, their properties and what is counted of them are inserted together."""
+    text = """MATCH (a:Person {id: $a})
+        CREATE (a)-[:KNOWS {since: $since}]->(p:Person {id: $id, name: 'somebody ' + toString($id)})"""
+    for i in range(12):  # by now what vertices had before is in memory
+        found = observed(database, text, {"a": 20 + i, "since": 70_000 + i, "id": 80_000 + i}).executed
+    assert len([sql for sql in found if "INSERT INTO" in sql]) == 1, found
+    rows = database.query("MATCH (a:Person)-[e:KNOWS {since: 70011}]->(p) RETURN a.id, p.id, p.name").fetchall()
+    assert rows == [(31, 80_011, "somebody 80011")]
+
+
+def test_what_a_key_found_is_not_read(database: graphdb.Database) -> None:
+    """The property by which an index found a vertex is known, and so is that of a vertex which was just made."""
+    database.query("UNWIND range(1, 5) AS i CREATE (:Tag {id: i})")
+    text = """MATCH (p:Person {id: $p}) CREATE (x:Person {id: $id})-[:OF]->(p) WITH x
+        OPTIONAL MATCH (t:Tag) WHERE t.id IN [pair IN $pairs | pair[0]] WITH x, collect(t) AS tags
+        FOREACH (t IN tags | CREATE (x)-[:HAS {number: head([pair IN $pairs WHERE pair[0] = t.id | pair[1]])}]->(t))
+        FOREACH (t IN tags | CREATE (t)-[:OF]->(x))"""
+    for i in range(8):
+        pairs = [[1 + i % 4, 7], [2 + i % 4, 8]]
+        found = observed(database, text, {"p": i + 1, "id": 90_000 + i, "pairs": pairs}).executed
+    assert not [sql for sql in found if "JOIN _graphdb.literal" in sql or "SELECT id, integer" in sql], found
+    rows = database.query("MATCH (p:Person {id: 90007})-[h:HAS]->(t:Tag) RETURN h.number, t.id").fetchall()
+    assert sorted(rows) == [(7, 4), (8, 5)]

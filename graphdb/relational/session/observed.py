@@ -32,6 +32,8 @@ class Observed:
         """Returns who maintains them; imported when there is something to maintain."""
         self.epoch = 0
         """Counts how often the file came to be another than what was noted leads to."""
+        self.definitions = 0
+        """Counts how often continuous queries, or the number of the last batch, may have come to be others."""
         self._any: bool | None = None
         self._noted: list[Changes | None] = []
         self._maintained: Maintainer | None = None
@@ -46,10 +48,12 @@ class Observed:
     def redefine(self) -> None:
         """Continuous queries come or go."""
         self._any = None
+        self.definitions += 1
 
     def drop(self) -> None:
         """Forget everything: another connection has changed the file."""
-        self._any, self._noted = None, []
+        self.redefine()
+        self._noted = []
         self.epoch += 1
 
     def before_commit(self) -> None:
@@ -70,7 +74,8 @@ class Observed:
 
     def rolled_back(self) -> None:
         """A transaction is no more; what was maintained in it is not what the file has."""
-        self._any, self._noted = None, []
+        self.redefine()
+        self._noted = []
         if self._maintained is not None:
             self._maintained = None
             self.epoch += 1

@@ -23,6 +23,7 @@ from graphdb.common.caches import ByIdentity
 
 if TYPE_CHECKING:
     from graphdb.plan.physical import PhysicalPlan
+    from graphdb.relational.snapshot import Snapshot
     from graphdb.storage.graph.changes import Changes
 
 Plan = TypeVar("Plan")
@@ -269,6 +270,28 @@ class PlanCache(Generic[Plan]):
         cached = general[counts] = CachedPlan(plan, max(size, self._least), StepPlans(), depends)
         self._resize(found, cached.size - (0 if replaced is None else replaced.size))
         self._evict()
+
+    def follow(self, former: Snapshot | None, changes: Sequence[Changes | None]) -> None:
+        """Evict the plans that changes concern: all where one is not known, or names stand for something else now.
+
+        ``former`` is the state of the data before them; None where that is not known.
+        """
+        if not changes:
+            return
+        known = [change for change in changes if change is not None]
+        counted = [change.counted for change in known]
+        if (
+            former is None
+            or len(known) < len(changes)
+            or not all(each is not None and former.names.stay(each.edge_labels, each.vertex_labels) for each in counted)
+        ):
+            self.clear()
+            return
+        graph = former.graph
+        self.retain(
+            lambda reads: reads.concerned(known, graph.type_label, graph.resources),
+            lambda reads: reads.rebound(known),
+        )
 
     def retain(self, concerned: Callable[[Reads], bool], rebound: Callable[[Reads], bool]) -> None:
         """Evict the plans that a change of the data concerns, and those of which that is not known.

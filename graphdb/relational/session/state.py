@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from graphdb.storage.statistics.known import KnownStatistics
     from graphdb.storage.updates.apply import Update
 
+_FOLLOWED = 64
+"""Changes that a snapshot follows at once, at most: beyond, writing takes one that it could do without."""
+
 BATCH = 100
 """Triples of a change from which on what queries have derived is brought up to date with it, not by the next query."""
 
@@ -109,6 +112,10 @@ class State:
         self._lazy_snapshot: Snapshot | None = None
         self._lazy_degrees: Degrees | None = None
         self._former: tuple[Snapshot, list[Changes]] | None = None
+        self._known: KnownStatistics | None = None
+        """What the last change left known of the file, for the next one."""
+        self._changed_triples = 0
+        """Triples that the statement under way has changed."""
         self._version = self.connection.file.version
         """The version of the file that memory holds; see :class:`graphdb.common.duckdb.open_files.OpenFile`."""
         self._opened_version = self._version
@@ -385,25 +392,38 @@ class State:
         It is called within the transaction, so that what stops it rolls all of it back.
         """
         self.changed(())
-        if self._former is not None and sum(change.triples for change in self._former[1]) >= BATCH:
+        changed, self._changed_triples = self._changed_triples, 0
+        if self._former is not None and changed >= BATCH:
             self.snapshot().catch_up(self._threads)
 
-    def forget(self, changes: Sequence[Changes | None] = (None,)) -> None:
+    def known_statistics(self) -> KnownStatistics:
+        """What writing need not ask the file: after a change that tells it, no snapshot is taken for that."""
+        if self._known is None or self._former is None or len(self._former[1]) > _FOLLOWED:
+            return self.snapshot().known_statistics
+        return self._known
+
+    def forget(self, changes: Sequence[Changes | None] = (None,), known: KnownStatistics | None = None) -> None:
         """Drop what was derived from names and data, because they changed.
 
-        Where all changes are known (none is None), the next snapshot takes over what they leave as it is.
+        Where all changes are known (none is None), the next snapshot takes over what they leave as it is.  ``known`` is
+        what is known of the file after them.
         """
         self.observed.note(changes)
         self._forget(changes)
+        self._known = known if changes else self._known
 
     def _forget(self, changes: Sequence[Changes | None] = (None,)) -> None:
+        if changes:
+            self._known = None
+        self._changed_triples += sum(change.triples for change in changes if change is not None)
         if not self.transactions.by_user:
             self._version = self.connection.file.version
         if self._lazy_snapshot is not None:
             self._former = (self._lazy_snapshot, [])
         if self._lazy_degrees is not None:
             self._lazy_degrees.follow(changes)
-        self._evict_plans([change for change in changes if change is not None], None in changes)
+        known = None if self._former is None or self.subclasses else self._former[0]
+        self.plans.follow(known, changes)
         if self._former is not None:
             self._former[1].extend(change for change in changes if change is not None)
             if None in changes:
@@ -412,27 +432,6 @@ class State:
                 self._former = None
         self._lazy_snapshot = None
         self._empty = False
-
-    def _evict_plans(self, changes: Sequence[Changes], more: bool) -> None:
-        """Evict the plans that changes concern: all, where there are more changes than these, or names change."""
-        if not (changes or more):
-            return
-        names = None if self._former is None else self._former[0].names
-        counted = [change.counted for change in changes]
-        stay = (
-            names is not None
-            and not more
-            and not self.subclasses
-            and all(each is not None and names.stay(each.edge_labels, each.vertex_labels) for each in counted)
-        )
-        if not stay or self._former is None:
-            self.plans.clear()
-            return
-        graph = self._former[0].graph
-        self.plans.retain(
-            lambda reads: reads.concerned(changes, graph.type_label, graph.resources),
-            lambda reads: reads.rebound(changes),
-        )
 
     @contextmanager
     def diagnosed(self, text: str | None = None) -> Iterator[None]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
-from graphdb.common import arrow
 from graphdb.common.stopping import checked
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, VERTEX
 from graphdb.evaluate.context import Context
@@ -19,10 +19,6 @@ from graphdb.writing.naming import Naming
 
 Triple = tuple[int, int, int]
 """Label, subject, object."""
-
-_TRIPLE = ("label", "subject", "object")
-_EDGE = (*_TRIPLE, "ordinal")
-_PROPERTY = (*_EDGE, "key", "value")
 
 _RESERVED = 1000
 """Vertices that are made together."""
@@ -82,7 +78,7 @@ class Pending:
 
     def ask(self, triples: set[Triple]) -> None:
         """Find out at once which of some triples are in the file."""
-        unknown = triples - self._present.keys()
+        unknown = {triple for triple in triples - self._present.keys() if self._new.isdisjoint(triple[1:])}
         if unknown:
             found = self._update.there(unknown)
             self._present.update((triple, triple in found) for triple in unknown)
@@ -167,12 +163,12 @@ class Pending:
             removed |= self._stored({vertex.id for vertex in self.gone})
         described = [(*row, numbers[f.lexical, f.datatype, f.language]) for row, f in edge_values]
         self._update.apply(
-            _table(_TRIPLE, removed),
-            _table(_TRIPLE, added),
-            _table(_TRIPLE, (triple for triple in self.edges if not self._is_new(triple))),
-            _table(_EDGE, edges),
-            _table(_PROPERTY, described),
-            _table(_TRIPLE, (triple for triple in added if self._present.get(triple) is False)),
+            _array(removed),
+            _array(added),
+            _array([triple for triple in self.edges if not self._is_new(triple)]),
+            _array(edges),
+            _array(described),
+            _array([triple for triple in added if self._present.get(triple) is False]),
         )
         self._removed, self._added, self.facts, self.edges, self.gone = set(), set(), set(), set(), set()
         self._new.clear()
@@ -186,18 +182,13 @@ class Pending:
         return self._read_at(facts, vertices - known.keys()).union(*known.values())
 
     def _read_at(self, what: Callable[[str, int], str], vertices: Iterable[int]) -> set[Triple]:
-        """Return triples at some vertices."""
-        type = self._naming.ids(RDF_TYPE)[0]
-        return self._read(lambda asked: what(asked, type), ("vertex",), [(vertex,) for vertex in vertices])
-
-    def _read(self, what: Callable[[str], str], names: tuple[str, ...], rows: Iterable[tuple[int, ...]]) -> set[Triple]:
-        """Return the rows of a relation that is made of one with some rows; none where there are none."""
-        table = _table(names, rows)
-        return set() if table is None else set(self._update.rows(what, table))
+        """Return triples at some vertices, as the file has them."""
+        type, asked = self._naming.ids(RDF_TYPE)[0], np.array([*vertices], np.int64)
+        if not len(asked):
+            return set()
+        return set(self._update.rows(lambda among: what(among, type), table_of({"vertex": asked})))
 
 
-def _table(names: tuple[str, ...], rows: Iterable[tuple[int, ...]]) -> arrow.Table | None:
-    """Return rows as a table; None where there are none."""
-    columns = zip(*rows, strict=True)
-    found = {name: np.array(column, np.int64) for name, column in zip(names, columns, strict=False)}
-    return table_of(found) if found else None
+def _array(rows: Collection[tuple[int, ...]]) -> NDArray[np.int64] | None:
+    """Return rows as int64 [rows, columns]; None where there are none."""
+    return np.array([*rows], np.int64) if rows else None

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.common.caches import ByIdentity
 from graphdb.common.values.types import NODE, Base, Type, list_of
@@ -26,8 +28,11 @@ from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.names import ABSENT
 from graphdb.relational.filtering.column_filters import asked_values
 from graphdb.storage.arrays.sorted_sets import both
+from graphdb.storage.catalog import EdgeLabel
 from graphdb.writing.by_row.row_writer import RowWriter
 from graphdb.writing.stages import Stage
+
+Ids: TypeAlias = NDArray[np.int64]
 
 _PASSED = (Base.NODE, Base.EDGE, Base.INTEGER, Base.STRING, Base.BOOLEAN)
 """Types of values that are the same in Python and in a column."""
@@ -121,28 +126,41 @@ class RowReader:
         if self._writer.pending.may_change(under, {key.id for key in keys}):
             self._writer.flush()
             return self._found(clause, rows, types)
-        members = [
-            np.unique(np.concatenate([stored.graph.members(each) for each in names.under(label)]))
-            if len(names.under(label)) > 1
-            else stored.graph.members(label)
-            for label in labels
-        ]
         made: list[Row] = []
         for row in rows:
             sets = []
             for key, each in zip(keys, clause.keys, strict=True):
                 value = self._writer.value(each.value)(row)
-                ids = stored.keys.find(key, value if each.listed else [value]) if _is_list(value, each) else None
-                if ids is None:
+                found = self._with_values(key, value if each.listed else [value]) if _is_list(value, each) else None
+                if found is None:
                     return None
-                sets.append(stored.store.to_vertices(np.unique(ids)))
-            for those in (*sets[1:], *members):
-                sets[0] = both(sets[0], those)
-            if len(sets[0]) >= self._most:
+                sets.append(stored.store.to_vertices(np.unique(found)))
+            ids = reduce(both, sets)
+            for label in labels:
+                parts = [stored.graph.members_among(ids, each) for each in names.under(label)]
+                ids = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
+            if len(ids) >= self._most:
                 return None
-            vertices: list[Vertex | None] = [*map(Vertex, sets[0].tolist())]
+            vertices: list[Vertex | None] = [*map(Vertex, ids.tolist())]
             made += [{**row, clause.name: vertex} for vertex in vertices or [None][: clause.optional]]
         return made, {**types, clause.name: NODE}
+
+    def _with_values(self, key: EdgeLabel, values: Sequence[object]) -> Ids | None:
+        """Return the resources of which a property has one of some values; None where no index tells.
+
+        What is found need not be read where the clause asks for the property.
+        """
+        keys = self._context.stored.keys
+        if key.max_values > 1 or not keys.are_in_memory(key):
+            return keys.find(key, values)
+        found = [np.empty(0, np.int64)]
+        for value in values:
+            ids = keys.find(key, [value])
+            if ids is None:
+                return None
+            self._context.view.has_value(ids.tolist(), key.id, value)
+            found.append(ids)
+        return np.concatenate(found)
 
     def _passed(
         self, clause: _Passed, rows: list[Row], types: dict[str, Type]

@@ -6,6 +6,7 @@ clause is applied by sets, and at the end of the statement.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -57,7 +58,7 @@ class RowWriter:
         match clause:
             case ast.CreateClause():
                 self._look_ahead(clause.patterns, rows)
-                self.pending.expect(len(rows) * sum(len(pattern.nodes) for pattern in clause.patterns))
+                self.pending.expect(len(rows) * _new_vertices(clause.patterns, rows))
                 return [self.create(clause.patterns, row) for row in self.context.watched(rows)]
             case ast.SetClause():
                 self._set(clause.items, rows)
@@ -349,6 +350,14 @@ class RowWriter:
             raise edges_left(
                 len(left), self.context.text, None if self._deleting is None else self._deleting.span.start
             )
+
+
+def _new_vertices(patterns: Iterable[ast.PathPattern], rows: Sequence[Row]) -> int:
+    """Return how many vertices CREATE may make for a row."""
+    nodes = [node for pattern in patterns for node in pattern.nodes]
+    bound: set[str] = set(rows[0]) if rows else set()
+    names = {node.variable.name for node in nodes if node.variable is not None}
+    return len(names - bound) + sum(node.variable is None for node in nodes)
 
 
 def edges_left(count: int, text: str, position: int | None) -> ExecutionError:

@@ -13,11 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.storage.arrays.sorted_sets import both
 from graphdb.storage.graph.changes import MOST, Changes, Sizes, grown, having, loops, members, moved_column
 from graphdb.storage.graph.derived.closure import closure_of
 from graphdb.storage.graph.following.partitions import merged, moved
 
 Ints = NDArray[np.int64]
+
+_LOOKED_THROUGH = 64
+"""Changes up to which a handful of vertices are looked for among them."""
 
 _DRIFT = 64
 """How many vertices there are at least for each triple that changes before estimates are made anew."""
@@ -70,6 +74,18 @@ class StaleStructures:
             return None
         value, before, begin = self._entries.pop(key)
         return value, before, [changes for changes, _ in self._log[begin:]]
+
+    def members_among(self, vertices: Ints, class_id: int, type_label: int) -> Ints | None:
+        """Return those of a handful of vertices, sorted, that have a vertex label.
+
+        None where its vertices were not in memory before the changes, or these are so many that they had better be
+        brought up to date.
+        """
+        entry = self._entries.get(("members", class_id))
+        if entry is None or len(self._log) - entry[2] > _LOOKED_THROUGH:
+            return None
+        since = [changes for changes, labels in self._log[entry[2] :] if type_label in labels]
+        return both(vertices, members(both(vertices, entry[0]), class_id, type_label, since))
 
     def updated(
         self, key: tuple[Any, ...], now: Sizes, type_label: int | None, occurring: Callable[[Ints], Ints]
