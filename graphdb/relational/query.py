@@ -234,13 +234,8 @@ class QueryRun(MatchRun):
         return replace(prepared, plan=self._planned(prepared.bound, prepared.wanted, there))
 
     def planned(self, prepared: Prepared | Program) -> Prepared | Program | None:
-        """Return a query with plans over the data of now; the rest of it is as it was prepared.
-
-        None as of :meth:`replanned`.
-        """
-        if isinstance(prepared, Program):
-            return self.replanned(prepared)
-        return replace(prepared, plan=self._plan(prepared.bound, prepared.wanted))
+        """Return a query with plans over the data of now, else as it was prepared; None as of :meth:`replanned`."""
+        return self.replanned(prepared) if isinstance(prepared, Program) else self.among(prepared, {})
 
     def _replanned(self, step: AnyStep, there: Mapping[str, Ids]) -> AnyStep:
         if isinstance(step, Searched):

@@ -19,7 +19,7 @@ from graphdb.grammar.walk import walk
 from graphdb.live.aggregates.distinct_values import NUMBER
 from graphdb.relational.projection.return_clause import combines_aggregates
 from graphdb.relational.projection.sql import columns_of
-from graphdb.semantics.aggregation import contains_aggregate
+from graphdb.semantics.aggregation import contains_aggregate, is_aggregate
 from graphdb.sql.equivalence import has_key, lacks_key
 from graphdb.sql.value import SqlValue
 
@@ -99,7 +99,7 @@ class Grouping:
         arguments: dict[ast.Expression, str] = {}
         for item in returns.items:
             call = item.expression
-            if isinstance(call, ast.FunctionCall) and contains_aggregate(call) and len(call.arguments) == 1:
+            if is_aggregate(call) and isinstance(call, ast.FunctionCall) and len(call.arguments) == 1:
                 arguments.setdefault(call.arguments[0], f"x{len(arguments)}")
         named = [(key, f"k{i}") for i, key in enumerate(keys)] + [*arguments.items()]
         rows = _returning(query, [*(named or [(ast.Literal(1), "one")]), (ast.CountStar(), NUMBER)])
@@ -209,7 +209,7 @@ def _measure(item: ast.ReturnItem, names: dict[ast.Expression, str], types: dict
     if isinstance(call, ast.CountStar):
         return Measure(item, NUMBER, ())
     own = f"a{first}"
-    if isinstance(call, ast.FunctionCall) and len(call.arguments) == 1:
+    if is_aggregate(call) and isinstance(call, ast.FunctionCall) and len(call.arguments) == 1:
         argument, function, once = names[call.arguments[0]], call.name.lower(), call.distinct
         column = types[argument]
         plain = not (column.many or lacks_key(column.type) or has_key(column.type, column.bases))
