@@ -1,9 +1,9 @@
 """What was derived of a database file, persisted for one user until the file changes.
 
 Partitions, columns and the like are derived from the file's tables, which takes longer than to read them as they lie in
-memory.  So when a large file is closed, what took a while to derive is written to the user's own cache folder, never
-beside or into the database; whoever of the same user opens the file next maps it.  Nothing of it is a source of truth:
-it is found under the file's *stamp* alone, and the folder may be deleted at any time.
+memory.  So when a large file is closed, or the process ends, what took a while to derive is written to the user's own
+cache folder, never beside or into the database; whoever of the same user opens the file next maps it.  Nothing of it is
+a source of truth: it is found under the file's *stamp* alone, and the folder may be deleted at any time.
 
 The stamp is what the file system says of the file: which it is, its size, and when it was written last (``mtime``, and
 ``ctime``, which cannot be set).  What is committed is in the file, or in a write-ahead log beside it; while there is
@@ -14,6 +14,7 @@ a part of the names, too, so that a structure is that of a graph of the same siz
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import threading
@@ -68,6 +69,8 @@ class PersistedStructures:
         The database file, once it is open; None where nothing is persisted.
     unchanged
         Whether what statements see is what the file had when it was opened.
+    lock
+        Held while a statement runs.
 
     Raises
     ------
@@ -75,9 +78,10 @@ class PersistedStructures:
         The environment says how much may be persisted, and it is no size.
     """
 
-    def __init__(self, path: str | None, unchanged: Callable[[], bool]) -> None:
+    def __init__(self, path: str | None, unchanged: Callable[[], bool], lock: threading.RLock) -> None:
         self._path = path
         self._unchanged = unchanged
+        self._lock = lock
         self._most = 0 if path is None else _most_bytes()
         self._stamp = stamp_of(path) if path is not None and self._most else None
         self._prefix = ""
@@ -85,6 +89,8 @@ class PersistedStructures:
         self._names: frozenset[str] = frozenset()
         self._fresh: dict[str, weakref.ref[Any]] = {}
         """What was derived here and took a while, by the names of its files."""
+        if self._stamp is not None:
+            _OPEN.add(self)
 
     @property
     def possible(self) -> bool:
@@ -137,16 +143,16 @@ class PersistedStructures:
         """Return the name of a structure's file; empty where nothing is persisted of it now."""
         return self._prefix + _digest(key) if self._prefix and self.possible and _is_plain(key) else ""
 
-    def write(self, lock: threading.RLock) -> None:
+    def write(self) -> None:
         """Write what was derived here and is still in memory, before the file is closed.
 
-        Nothing is written where a statement is under way: it has the ``lock``, and is to be stopped.
+        Nothing is written where a statement is under way: it has the lock, and is to be stopped.
         """
-        if lock.acquire(blocking=False):
+        if self._lock.acquire(blocking=False):
             try:
                 self._write()
             finally:
-                lock.release()
+                self._lock.release()
 
     def _write(self) -> None:
         fresh = {name: value for name, each in self._fresh.items() if (value := each()) is not None}
@@ -236,5 +242,16 @@ def _make_room(folder: Path, prefix: str, size: int, room: int) -> None:
         total, count = total - each, count - 1
 
 
-NOTHING = PersistedStructures(None, lambda: False)
+_OPEN: weakref.WeakSet[PersistedStructures] = weakref.WeakSet()
+
+
+@atexit.register
+def _write() -> None:
+    """Write what was derived of files that nobody closed."""
+    for each in list(_OPEN):
+        with suppress(Exception):
+            each.write()
+
+
+NOTHING = PersistedStructures(None, lambda: False, threading.RLock())
 """Persists nothing: everything is derived."""

@@ -132,7 +132,7 @@ class State:
         self._macros: Macros | None = None
         alone = path == ":memory:" or shared is not None or untrusted
         try:
-            self.persisted = PersistedStructures(None if alone else path, self._as_opened)
+            self.persisted = PersistedStructures(None if alone else path, self._as_opened, self.connection.lock)
             """What was derived of the file when it was open before."""
             if path != ":memory:":
                 self._verify()
@@ -192,7 +192,7 @@ class State:
                 self._macros.close()
             self.versions.close()
             try:
-                self.persisted.write(self.connection.lock)
+                self.persisted.write()
             finally:
                 self.connection.close()
             self.connection.file.announce()

@@ -415,3 +415,24 @@ def test_the_environment_says_how_much(place: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("GRAPHDB_PERSISTED", "64MiB")
     assert answers(place) == first
     assert names()
+
+
+def test_a_process_that_closes_nothing_persists_at_its_end(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = f"""
+from pathlib import Path
+import graphdb
+from graphdb.storage.persisted import store
+
+class Own(store.Cache):
+    def folder(self):
+        return Path({str(store.FOLDER.folder())!r})
+
+store.FOLDER, store.LARGE, store.SLOW, store._SETTLED = Own("arrays", 100), 0, 0.0, {MOMENT}
+db = graphdb.connect({str(place)!r})
+print(db.query({QUERIES[1]!r}).fetchall())
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+    assert names()
+    with counted(monkeypatch) as read, graphdb.connect(place) as database:
+        database.query(QUERIES[1]).fetchall()
+    assert read
