@@ -76,12 +76,14 @@ class Tables:
     rows_of: dict[Relation, int] = field(default_factory=dict)
     known: dict[Relation, Partition] = field(default_factory=dict)
     alive: list[object] = field(default_factory=list)
+    lists_bytes: int = 0
 
     def partition(self, relation: Relation) -> int:
         """The row of a relation in the table of partitions."""
         if relation not in self.rows_of:
             partition = self.found(relation)
             self.alive.append(partition)
+            self.lists_bytes += partition.nbytes
             self.rows_of[relation] = len(self.partitions)
             self.partitions.append(partition.row)
         return self.rows_of[relation]
@@ -262,6 +264,7 @@ def _write(
         checks=_table(tables.checks, CHECK_COLUMNS),
         uncertain=np.array(tables.uncertain, np.int64),
         partitions=_table(tables.partitions, len(PARTITION)),
+        lists_bytes=tables.lists_bytes,
         shares=_table(tables.share_rows, SHARE_COLUMNS),
         share_capacity=np.array(tables.share_capacity, np.int64),
         bits=bits,

@@ -133,6 +133,8 @@ class Program:
     checks: Ints
     uncertain: Ints
     partitions: Ints
+    lists_bytes: int
+    """Bytes of the partitions."""
     shares: Ints
     share_capacity: Ints
     """The most entries that each share can have."""

@@ -15,6 +15,7 @@ import pytest
 from graphdb.common.errors import ExecutionError, GraphDBError, MemoryLimitError, QueryTimeout
 from graphdb.execute.choose import choose_executor
 from graphdb.execute.host import HostExecutor
+from graphdb.execute.search import frame, worker
 from graphdb.execute.search.worker import Search, Sizes
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
@@ -236,6 +237,27 @@ def test_a_longer_list_than_the_shortest_may_be_gone_through() -> None:
     assert search.advance(search.capacity) == 0
     assert search.take()[1][0].T.tolist() == [[0, 5, 6, 10]]
     assert (search._buffers[-64:] == 0xA5).all()  # nothing was written behind the last step's buffer
+
+
+@pytest.mark.parametrize("near", [-1, 1 << 62])
+def test_rows_do_not_depend_on_what_is_prefetched(near: int) -> None:
+    """Lists of all vertices and of some, of single bindings and of many; lists that are far are fetched for each."""
+    rng = np.random.default_rng(9)
+    s, o = rng.integers(0, 400, (2, 2500))
+    labels = np.where(np.arange(2500) < 40, 2, 1)
+    graph = DataGraph(ArraySource(s, labels, o, 400))
+    edges = [(0, 1, (1,), True), (1, 2, (2,), False), (2, 3, (1,), True)]
+    plan = make_plan(pattern(4, edges, REPEATABLE, duplicates="drop"), graph)
+    with mock.patch.object(worker, "_NEAR", near):
+        found = rows(plan, HostExecutor(1))
+        fetched = Search(plan, Sizes(1 << 16, 1 << 20, 0), False)._frame[frame.FETCHED]
+    triples = list(zip(s.tolist(), labels.tolist(), o.tolist(), strict=True))
+    ways = [(a, b) for a, label, b in triples if label == 1]
+    joins = {pair for a, label, b in triples if label == 2 for pair in ((a, b), (b, a))}
+    expected = {(a, b, c, d) for b, c in joins for a, t in ways if t == b for f, d in ways if f == c}
+    assert set(found) == expected
+    assert len(found) > 100
+    assert fetched == (1 if near < 0 else 32)
 
 
 # --- threads ---------------------------------------------------------------------------------------------------------

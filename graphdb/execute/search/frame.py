@@ -5,18 +5,18 @@ So is what stands in the rows of the tables that it points to; the program's are
 
 from graphdb.plan import physical
 
-# The frame: addresses of the program's tables, …
+# The frame: addresses of the program's tables, its numbers and from how many bindings on lists are prefetched, …
 STEPS, LISTS, CHECKS, UNCERTAIN, PARTITIONS, OUTPUTS, SHARES = 0, 1, 2, 3, 4, 5, 6
-RESOURCES, TYPE_LABEL, LAST, COLUMNS = 7, 8, 9, 10
+RESOURCES, TYPE_LABEL, LAST, COLUMNS, FETCHED = 7, 8, 9, 10, 11
 # … of the worker's arrays, …
-VALUES, STACK, ROWS, SPANS, BITS, SHARED = 11, 12, 13, 14, 15, 16
+VALUES, STACK, ROWS, SPANS, BITS, SHARED = 12, 13, 14, 15, 16, 17
 # … and its state: the step that goes on next, matches found since the block was emptied, work done so far, and which
 # of how many pieces of the second step's list are wanted; …
-LEVEL, MATCHES, WORK, PIECE, PIECES = 17, 18, 19, 20, 21
+LEVEL, MATCHES, WORK, PIECE, PIECES = 18, 19, 20, 21, 22
 # … and for rows that stand for several matches: the last step that makes them, the address of the rows' numbers of
 # matches (0: one match does), and the matches of the row under way.
-ROW_LEVEL, NUMBERS, TOTAL = 22, 23, 24
-FRAME_CELLS = 25
+ROW_LEVEL, NUMBERS, TOTAL = 23, 24, 25
+FRAME_CELLS = 26
 
 STEP_BYTES, LIST_BYTES = physical.STEP_COLUMNS * 8, physical.LIST_COLUMNS * 8
 CHECK_BYTES, SHARE_BYTES = physical.CHECK_COLUMNS * 8, physical.SHARE_COLUMNS * 8

@@ -23,6 +23,7 @@ from graphdb.execute.search.frame import (
     CHECK_BYTES,
     CHECKS,
     COLUMNS,
+    FETCHED,
     JOIN,
     LAST,
     LEVEL,
@@ -64,9 +65,6 @@ from graphdb.storage.graph.pcsr_kernels import SPANS as SPANS_LAYER
 
 DONE, FULL, YIELD = 0, 1, 2
 """What a search returns."""
-
-FETCHED = 32
-"""Bindings of a window from which on their lists are prefetched: of fewer, to go through them takes what it saves."""
 
 PEEK = 64
 """The window of steps of which one binding does."""
@@ -151,7 +149,7 @@ def fill(frame: int, level: int, width: int, like: Any) -> int:
         left = keep(frame, checks + c * CHECK_BYTES, slot, address, n, buffer, width, like)
         if left < n or load(checks + c * CHECK_BYTES, 0, LONG) != 2:
             address, n = buffer, left
-    if n >= FETCHED and level < load(frame, LAST, LONG):
+    if n >= load(frame, FETCHED, LONG) and level < load(frame, LAST, LONG):
         fetch_lists(frame, level, address, n, width, like)
     rows = load(frame, ROWS, LONG)
     store(rows, level, load(rows, level, LONG) + n, LONG)
