@@ -16,6 +16,7 @@ import mmap
 import os
 import struct
 import tempfile
+import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -33,7 +34,13 @@ _MAGIC = b"graphdb arrays 1"
 _ALIGNED = 64
 
 _MAPPED = 1 << 20
-"""Bytes from which on a file is mapped: each mapping has a file descriptor, and a smaller one is read as soon."""
+"""Bytes from which on a file is mapped: a smaller one is read as soon, …"""
+
+_MOST_MAPPED = 256
+"""… and so are more than so many: each mapping has a file descriptor, of which a process has some thousand."""
+
+_maps: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+"""Those that there are."""
 
 
 def size_of(value: Any) -> int:
@@ -92,9 +99,11 @@ def read(folder: Path, name: str) -> Any:
             return None
         with suppress(OSError):
             os.utime(descriptor)  # it was used
-        if found.st_size >= _MAPPED:
-            return _value_in(mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY))
-        return _value_in(bytearray(os.read(descriptor, _MAPPED)))
+        if found.st_size >= _MAPPED and len(_maps) < _MOST_MAPPED:
+            _maps.add(mapped := mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY))
+            return _value_in(mapped)
+        with open(descriptor, "rb", closefd=False) as file:
+            return _value_in(bytearray(file.read()))
     except (OSError, ValueError, KeyError, TypeError, IndexError, struct.error):
         return None
     finally:

@@ -103,6 +103,18 @@ def test_a_mapped_array_outlives_its_file(tmp_path: Path) -> None:
     assert same(found, VALUES["large"])
 
 
+def test_descriptors_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_MOST_MAPPED", len(files._maps) + 3)
+    files.write(tmp_path, "x", VALUES["large"])
+    before = len(os.listdir("/proc/self/fd"))
+    found = [files.read(tmp_path, "x") for _ in range(9)]
+    assert len(os.listdir("/proc/self/fd")) <= before + 3
+    assert all(same(each, VALUES["large"]) for each in found)
+    mapped = len(files._maps)
+    del found
+    assert len(files._maps) <= mapped - 3
+
+
 @pytest.mark.parametrize("value", [object(), np.array([object()]), [1, 2], {"a": 1}, np.int64(3), lambda: 0])
 def test_what_is_not_registered_is_not_written(tmp_path: Path, value: object) -> None:
     with pytest.raises(NotPackable):
