@@ -184,11 +184,15 @@ class Maintenance:
         Also, whether there are such rows: without any, no tables are made.
         """
         snapshot = self._state.snapshot()
-        batches = self._batches(raw, each, net, snapshot)
-        if isinstance(batches, str):
-            each.lose_matchers()
-            return batches, False
-        return self._matched(raw, each, batches, snapshot)
+        try:
+            batches = self._batches(raw, each, net, snapshot)
+            if not isinstance(batches, str):
+                return self._matched(raw, each, batches, snapshot)
+        except NotSupportedError:  # of vertices, as coalesce(a.k, 0) of values that are several by now
+            each.forget()
+            return "Python computes a condition of it", False
+        each.lose_matchers()
+        return batches, False
 
     def _batches(
         self, raw: duckdb.DuckDBPyConnection, each: Standing, net: Net | None, snapshot: Snapshot

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -174,3 +175,23 @@ def test_a_vertex_gets_its_first_edge_of_the_pattern(condition: str) -> None:
             check(db, queries, stored)
         assert db.sql("SELECT count(*) FROM q_changes").fetchall()[0][0] > 0
         assert set(strategies(db)) == {"delta plans"}
+
+
+def test_conditions_that_python_computes_by_now() -> None:
+    text = "MATCH (a)-[:R]->(b) WHERE coalesce(a.k, 0) < 2 RETURN a.i AS i, b.i AS j"
+    one, two = (f'<http://x/1> <urn:graphdb:k> "{n}"^^<http://www.w3.org/2001/XMLSchema#integer> .\n' for n in (1, 2))
+    with opened(None) as db:
+        db.query("UNWIND range(0, 3) AS x CREATE (:A {i: x, k: x})-[:R]->(:B {i: x, k: x})")
+        db.query(f"CREATE CONTINUOUS QUERY q AS {text}")
+        stored = {"q": bag(db, "FROM q")}
+        edges = ("<http://x/1> <urn:graphdb:R> <http://x/2> .\n", "<http://x/3> <urn:graphdb:R> <http://x/1> .\n")
+        for lines in (one + two + edges[0], edges[1]):
+            db.load(io.BytesIO(lines.encode()), format="ntriples")
+            check(db, {"q": text}, stored)
+        assert strategies(db) == {"compared": 2}
+        db.query("MATCH (a) WHERE a.i IS NULL REMOVE a.k")
+        check(db, {"q": text}, stored)
+        for number in range(2):
+            db.query(f"MATCH (a:A {{i: 3}}) SET a.k = {number}")
+            check(db, {"q": text}, stored)
+        assert strategies(db)["delta plans"] > 0
