@@ -142,12 +142,12 @@ def _measure(engine: str, found: list[File], folder: str, pipe: Any) -> None:
     """Load once, in this process; send seconds, processor seconds and peak, or what went wrong."""
     import resource
 
-    if engine == "graphdb":
-        import pyarrow.compute  # noqa: F401
-    elif engine == "ladybug":
-        import ladybug  # noqa: F401
-    wall, processor = time.perf_counter(), time.process_time()
     try:
+        if engine == "graphdb":
+            import pyarrow.compute  # noqa: F401
+        elif engine == "ladybug":
+            import ladybug  # noqa: F401
+        wall, processor = time.perf_counter(), time.process_time()
         ENGINES[engine](found, Path(folder) / engine)
     except Exception as error:
         pipe.send(str(error).splitlines()[0][:80])
