@@ -7,13 +7,16 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from unittest import mock
 
+import duckdb
 import pytest
 from hypothesis import settings
 
 from tests.datasets import SHARED
+from tests.instances import Instances
 
 # In CI the same examples every time; elsewhere new ones, which is where they find something.
 settings.register_profile("ci", derandomize=True)
@@ -64,6 +67,8 @@ that needs what another compiles waits for it.  Files of few long tests follow, 
 what is not named goes by the number of tests.
 """
 
+gc.disable()  # until the tests are collected
+
 # Programs that tests start load modules that are compiled, even where the environment says that none are stored:
 # compiling them takes each half a second more.
 sys.dont_write_bytecode = False
@@ -83,6 +88,27 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.loadscopereorder = False
     if getattr(config.option, "maxworkerrestart", "") is None:
         config.option.maxworkerrestart = "0"
+
+
+INSTANCES = Instances()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _instances() -> Iterator[None]:
+    with mock.patch.object(duckdb, "connect", INSTANCES.connect):
+        yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Have a test that asks for it open instances of DuckDB's of its own."""
+    INSTANCES.are_shared = item.get_closest_marker("own_duckdb") is None
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _settings_stay(_instances: None) -> Iterator[None]:
+    yield
+    INSTANCES.check()
 
 
 @pytest.fixture(scope="session")
@@ -128,8 +154,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """Leave out of each search for garbage what stays until the end: the modules and the tests, a million objects.
 
-    What tests make beside it is searched seldom: by default that takes 2 to 4 % of their time.
+    While they are collected nothing is searched.  What tests make beside it is searched seldom: by default that takes
+    2 to 4 % of their time.
     """
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)

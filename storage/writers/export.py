@@ -104,13 +104,17 @@ def _written(
 
 @contextmanager
 def _memory_for_export(connection: duckdb.DuckDBPyConnection, memory: int) -> Iterator[None]:
-    """Let DuckDB have as much more memory, which no match needs meanwhile."""
+    """Let DuckDB have as much more memory, which no match needs meanwhile.
+
+    It says its limit in tenths of a unit, cut off: by half of one more it says the same the next time, not less.
+    """
     [(limit,)] = connection.execute("SELECT current_setting('memory_limit')").fetchall()
+    number, unit = limit.split()
     connection.execute(f"SET memory_limit = '{memory_bytes(limit) + memory}B'")
     try:
         yield
     finally:
-        connection.execute(f"SET memory_limit = '{limit}'")
+        connection.execute(f"SET memory_limit = '{float(number) + 0.05:.2f} {unit}'")
 
 
 def _io_error(error: OSError, target: Path) -> Exception:

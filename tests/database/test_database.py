@@ -120,6 +120,7 @@ def test_transactions_in_sql(fresh: graphdb.Database, tmp_path: Path) -> None:
     assert fresh.query("MATCH (a)-[:new]->(b) RETURN count(*)").scalar() == 1
 
 
+@pytest.mark.own_duckdb
 def test_settings_of_sql_do_not_change_what_patterns_mean(fresh: graphdb.Database) -> None:
     fresh.sql("SET default_null_order = 'nulls_first'; SET default_order = 'DESC'; SET TimeZone = 'America/New_York'")
     fresh.sql("CREATE SCHEMA s; USE s")
@@ -173,6 +174,7 @@ def test_equal_parameters_of_different_types_are_distinguished(db: graphdb.Datab
         assert (type(found), str(found)) == (type(given), str(given))
 
 
+@pytest.mark.own_duckdb
 def test_labels_and_values_are_sorted_whatever_sql_prefers(fresh: graphdb.Database) -> None:
     query = "MATCH (a:Person) RETURN a"
     before = [node for (node,) in fresh.query(query)]

@@ -103,6 +103,7 @@ def test_ctrl_c_that_python_drops_stops_the_statement(
 
 
 @pytest.mark.parametrize("place", PLACES)
+@pytest.mark.own_duckdb
 def test_ctrl_c_within_a_read_of_sql(db: graphdb.Database, place: Callable[[], None]) -> None:
     def asked(number: int) -> int:
         place()

@@ -182,6 +182,7 @@ def test_it_spills(folder: pathlib.Path) -> None:
         assert db.sql("SELECT sum(size) FROM duckdb_temporary_files()").scalar() > 0
 
 
+@pytest.mark.own_duckdb
 def test_setting_implies_it(folder: pathlib.Path) -> None:
     """DuckDB's own setting holds for LOAD and exports, too."""
     with graphdb.connect(device="cpu") as db:

@@ -159,8 +159,9 @@ def check(db: graphdb.Database, queries: dict[str, str], stored: dict[str, Count
         found = bag(db, f'FROM "{name}"')
         assert found == anew, (text, found - anew, anew - found)
         changed = Counter(stored[name])
-        changed.update(bag(db, f'SELECT * EXCLUDE (batch, change) FROM "{name}_changes" WHERE change = 1'))
-        changed.subtract(bag(db, f'SELECT * EXCLUDE (batch, change) FROM "{name}_changes" WHERE change = -1'))
+        for change, *row in db.sql(f'SELECT change, * EXCLUDE (batch, change) FROM "{name}_changes"').fetchall():
+            assert change in (1, -1)
+            changed[_text(tuple(row))] += change
         assert +changed == anew, (text, changed - anew, anew - changed)
         assert not -changed, (text, -changed)
 

@@ -246,6 +246,7 @@ def test_threads_read_what_is_spilled_at_a_time(tmp_path: Path) -> None:
             assert all(np.array_equal(*pair) for pair in zip(found, arrays, strict=True))
 
 
+@pytest.mark.own_duckdb
 def test_a_limit_that_is_too_small_says_which_is_enough(tmp_path: Path) -> None:
     file = tmp_path / "data.nt"
     file.write_text("<a:s> <a:p> <a:o> .\n")

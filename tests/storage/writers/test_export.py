@@ -83,6 +83,17 @@ def exported(db: Any) -> Any:
     return dataset
 
 
+def test_exports_leave_the_memory_limit_as_it_is(tmp_path: pathlib.Path) -> None:
+    """DuckDB says its limit in tenths of a GiB, cut off: each export took up to a tenth away."""
+    limit = "SELECT current_setting('memory_limit')"
+    with graphdb.connect(memory_limit=20_000_000_000) as db:
+        db.query("CREATE (:A {x: 1})")
+        before = db.sql(limit).scalar()
+        for _ in range(3):
+            db.export(tmp_path / "a.nt")
+            assert db.sql(limit).scalar() == before
+
+
 @settings(max_examples=scaled(8), deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(graphs)
 @example(
