@@ -31,7 +31,7 @@ from graphdb.common.values.types import (
     literal_sql,
     type_of_kinds,
 )
-from graphdb.snapshot.columns import ValueColumn, read_column
+from graphdb.snapshot.columns import ValueColumn, read_columns
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.verify import Ids
@@ -55,6 +55,9 @@ _HANDFUL = 32
 """… how many those are, …"""
 _LARGE = 50_000
 """… and values that are read sooner."""
+
+_SMALL = 4096
+"""Values up to which a property is read together with others."""
 
 _NONE = np.empty((0, 3), np.int64)
 
@@ -276,10 +279,12 @@ class Properties:
             return cached.column
         if cached is None:
             value_sql = literal_sql("l", self.type_of(label))
-            column = self._persisted.get_or_derive(
-                self._key(label),
-                lambda: read_column(self._connection, self._ids, label.id, value_sql, self._memory),
-            )
+
+            def read() -> ValueColumn | None:
+                found = read_columns(self._connection, self._ids, [label.id], value_sql, self._memory)
+                return None if found is None else found[0]
+
+            column = self._persisted.get_or_derive(self._key(label), read)
             if column is None or column.nbytes > self._memory:
                 self._large.add(label.id)
                 return None
@@ -295,6 +300,22 @@ class Properties:
     def _key(self, label: EdgeLabel) -> tuple[str, int, str]:
         """Return what the array of a property is persisted by."""
         return "column", label.id, str(self._type(label))
+
+    def read_ahead(self, wanted: Iterable[EdgeLabel]) -> None:
+        """Read the properties of few vertices among those that a query is about to ask for, of each type together."""
+        together: dict[str, dict[int, EdgeLabel]] = {}
+        for label in wanted:
+            if label.triples <= _SMALL and label.id not in self._arrays and self.in_memory(label):
+                together.setdefault(literal_sql("l", self.type_of(label)), {})[label.id] = label
+        for value_sql, labels in together.items():
+            if len(labels) == 1:
+                continue  # array() reads it
+            columns = read_columns(self._connection, self._ids, [*labels], value_sql, self._memory)
+            if columns is None:
+                continue
+            for label, column in zip(labels.values(), columns, strict=True):
+                self._cache(label, _Cached(column, self._type(label)))
+                self._sweeps[label.id] = 0
 
     def catch_up(self, labels: Mapping[int, EdgeLabel]) -> None:
         """Bring the arrays up to date with what changed, by the labels of now: the next query finds them so."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from random import Random
@@ -14,7 +15,7 @@ import graphdb
 from graphdb.common import arrow
 from graphdb.common.errors import StorageError
 from graphdb.snapshot import columns, edges, properties
-from graphdb.snapshot.columns import read_column
+from graphdb.snapshot.columns import read_columns
 from graphdb.snapshot.properties import LOOKS
 from graphdb.storage.graph import data_graph
 from tests.fuzz import scaled
@@ -59,11 +60,11 @@ def test_a_column_is_what_a_join_says(db: graphdb.Database, monkeypatch: pytest.
         for spread, marked in product((1, 4, 10**6), (1, 64)):
             monkeypatch.setattr(columns, "_SPREAD", spread)
             monkeypatch.setattr(columns, "_MARKED", marked)
-            column = read_column(snapshot.connection, snapshot.store.ids, label.id, value, 1 << 20)
-            assert column is not None
-            vertices, values = column.rows()
+            found = read_columns(snapshot.connection, snapshot.store.ids, [label.id], value, 1 << 20)
+            assert found is not None
+            vertices, values = found[0].rows()
             assert list(zip(vertices.tolist(), arrow.pylist(values), strict=True)) == expected
-        assert read_column(snapshot.connection, snapshot.store.ids, label.id, value, 0) is None
+        assert read_columns(snapshot.connection, snapshot.store.ids, [label.id], value, 0) is None
 
 
 @pytest.mark.parametrize(
@@ -79,10 +80,38 @@ def test_a_column_is_what_a_join_says(db: graphdb.Database, monkeypatch: pytest.
 )
 def test_damage_is_noticed(db: graphdb.Database, damage: str) -> None:
     db.query("UNWIND range(1, 50) AS i CREATE (:A {key: 'x' + i})")
+    db.query("CREATE (:B {other: 'y'})")
     snapshot, label = db._state.snapshot(), label_of(db, "key")
     snapshot.connection.raw.execute(damage)
-    with pytest.raises(StorageError):
-        read_column(snapshot.connection, snapshot.store.ids, label.id, "l.lexical", 1 << 20)
+    for labels in ([label.id], [label.id, label_of(db, "other").id]):
+        with pytest.raises(StorageError):
+            read_columns(snapshot.connection, snapshot.store.ids, labels, "l.lexical", 1 << 20)
+
+
+def test_properties_that_are_read_together_are_those_read_alone(
+    db: graphdb.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dice, texts, numbers = Random(3), [f"{'long ' * (i % 3)}{i}" for i in range(20)], range(9)
+    some: dict[str, Any] = {"a": texts, "b": texts, "c": numbers, "d": numbers}
+    rows = [{key: dice.choice([None, dice.choice(values)]) for key, values in some.items()} for _ in range(60)]
+    rows[0] = {"a": "x", "b": "y", "c": 1, "d": 2, "e": True}
+    db.query("UNWIND $rows AS row CREATE (n:N) SET n = row, n.number = 1", rows=rows)
+    read: list[int] = []
+
+    def reading(*arguments: Any) -> Any:
+        read.append(len(arguments[2]))
+        return read_columns(*arguments)
+
+    monkeypatch.setattr(properties, "read_columns", reading)
+    names = sorted("abcde")
+    found = db.query("MATCH (n:N) RETURN " + ", ".join(f"n.{name}" for name in names)).fetchall()
+    assert Counter(found) == Counter(tuple(row.get(name) for name in names) for row in rows)
+    assert sorted(read) == [1, 2, 2]
+    snapshot = db._state.snapshot()
+    for name in names:
+        column = snapshot.properties.array(label_of(db, name))
+        assert column is not None
+        assert column.nbytes < 2500
 
 
 def test_a_handful_is_looked_up_before_all_are_read(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,10 +120,10 @@ def test_a_handful_is_looked_up_before_all_are_read(db: graphdb.Database, monkey
     read = []
 
     def reading(*arguments: Any) -> Any:
-        read.append(arguments[2])
-        return read_column(*arguments)
+        read.extend(arguments[2])
+        return read_columns(*arguments)
 
-    monkeypatch.setattr(properties, "read_column", reading)
+    monkeypatch.setattr(properties, "read_columns", reading)
     for i in range(LOOKS + 3):
         assert db.query("MATCH (a:A {id: $i}) RETURN a.name", i=i).fetchall() == [(f"x{i}",)] * (i > 0)
     assert read == [label_of(db, "name").id]

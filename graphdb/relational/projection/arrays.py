@@ -53,6 +53,7 @@ class Late:
 
     def finished(self, rows: arrow.Table, properties: Properties) -> arrow.Table:
         """Return the rows with the properties of vertices in the places of these."""
+        properties.read_ahead(self.properties.values())
         wanted = checked(self.properties.items(), _COLUMNS)
         return rows.with_columns({i: properties.gather(label, rows.column(i)) for i, label in wanted})
 
@@ -80,6 +81,7 @@ def with_columns(
     columns: dict[str, arrow.Array | arrow.ChunkedArray] = dict(
         zip(bindings.column_names, bindings.columns, strict=True)
     )
+    properties.read_ahead(one.label for one in wanted if one.label is not None)
     for one in checked(wanted, _COLUMNS):
         ids = bindings.column(one.column)
         if one.label is None:
@@ -124,4 +126,7 @@ def project(bindings: arrow.Table, wanted: tuple[Direct, ...], properties: Prope
                 found = filled(found, column(other))
         return found
 
+    properties.read_ahead(
+        one.label for direct in wanted for one in (direct, *direct.otherwise) if one.label is not None
+    )
     return arrow.table({f"c{i}": column(direct) for i, direct in enumerate(checked(wanted, _COLUMNS))})
