@@ -7,9 +7,11 @@ a source of truth: it is found under the file's *stamp* alone, and the folder ma
 
 The stamp is what the file system says of the file: which it is, its size, and when it was written last (``mtime``, and
 ``ctime``, which cannot be set).  What is committed is in the file, or in a write-ahead log beside it; while there is
-such a log, or the file was written but a moment ago, it has no stamp, and everything is derived as if there was no
-folder.  So it is once this process has changed the graph, and within transactions.  What the file's statistics count is
-a part of the names, too, so that a structure is that of a graph of the same size in any case.
+such a log it has no stamp, and everything is derived as if there was no folder.  So it is once this process has changed
+the graph, and within transactions.  A stamp is used for what is written when that was a moment ago, so that no later
+change can have the same times; DuckDB's lock keeps others from changes as long as the file is open here.  What the
+file's statistics count is a part of the names, too, so that a structure is that of a graph of the same size in any
+case.
 """
 
 from __future__ import annotations
@@ -157,7 +159,7 @@ class PersistedStructures:
     def _write(self) -> None:
         fresh = {name: value for name, each in self._fresh.items() if (value := each()) is not None}
         self._fresh.clear()
-        if not fresh or not self.possible or FOLDER.objection() is not None:
+        if not fresh or not self.possible or not _is_settled(self._stamp) or FOLDER.objection() is not None:
             return
         folder = FOLDER.folder()
         sizes = {}
@@ -186,10 +188,12 @@ def stamp_of(path: str) -> tuple[int, ...] | None:
             return None
     except OSError:
         return None
-    written = max(found.st_mtime, found.st_ctime)
-    if not written < time.time() - _SETTLED:
-        return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _is_settled(stamp: tuple[int, ...] | None) -> bool:
+    """Whether whatever is written to a file from now on gives it another stamp."""
+    return stamp is not None and max(stamp[-2:]) < time.time_ns() - int(_SETTLED * 1e9)
 
 
 _LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
