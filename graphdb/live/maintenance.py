@@ -278,7 +278,9 @@ class Maintenance:
             try:
                 columns = self._bound(each, snapshot)
                 if each.grouping is not None:
-                    each.accumulators = each.grouping.typed(columns)
+                    edges = (edge for part in each.parts if part.delta for edge in part.delta.pattern.edges)
+                    parallel = any(edge.parallel for edge in edges)
+                    each.accumulators = each.grouping.typed(columns, parallel=parallel)
             except (NotIncremental, NotGrouped) as error:
                 each.why = str(error)
                 way.forget()

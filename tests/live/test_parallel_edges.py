@@ -93,5 +93,22 @@ def test_delta_plans_are_used() -> None:
         assert strategies(db)["delta plans"] > 50
 
 
+def test_groups_of_edges_tell_parallel_ones_apart() -> None:
+    queries = {
+        "each": "MATCH (a)-[e:R]->(b) RETURN DISTINCT e, b.i AS i",
+        "counted": "MATCH (a)-[e:R]->(b) RETURN b.i AS i, count(DISTINCT e) AS n",
+    }
+    with opened(None) as db:
+        db.query("UNWIND range(0, 3) AS x CREATE (:A {i: x})-[:R]->(:B {i: x})")
+        for name, text in queries.items():
+            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+        stored = {name: bag(db, f"FROM {name}") for name in queries}
+        for number in (0, 1, 1, 2):
+            db.query(f"MATCH (a:A {{i: {number}}})-[:R]->(b) WITH DISTINCT a, b CREATE (a)-[:R]->(b)")
+            check(db, queries, stored)
+        db.query("MATCH (a:A {i: 1})-[e:R]->() WITH e LIMIT 1 DELETE e")
+        check(db, queries, stored)
+
+
 def explained(db: graphdb.Database, name: str) -> str:
     return "\n".join(line for (line,) in db.query(f"EXPLAIN CONTINUOUS QUERY {name}").fetchall())

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from graphdb.common.duckdb.identifiers import quoted
-from graphdb.common.values.types import NULL, Base, Column
+from graphdb.common.values.types import NULL, Base, Column, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.live.aggregates.distinct_values import NUMBER
@@ -105,8 +105,8 @@ class Grouping:
         rows = _returning(query, [*(named or [(ast.Literal(1), "one")]), (ast.CountStar(), NUMBER)])
         return cls(query, rows, tuple(keys), tuple(f"k{i}" for i in range(len(keys))), tuple(arguments.items()))
 
-    def typed(self, columns: Sequence[Column]) -> Accumulators:
-        """Return how groups follow rows that have these columns.
+    def typed(self, columns: Sequence[Column], *, parallel: bool) -> Accumulators:
+        """Return how groups follow rows that have these columns; of edges that may be ``parallel``, if they are edges.
 
         Raises
         ------
@@ -118,11 +118,14 @@ class Grouping:
             key = types[name]
             if key.many or lacks_key(key.type) or has_key(key.type, key.bases):
                 raise NotGrouped("it is grouped by values of several types")
+            if parallel and _has_edges(key.type):
+                raise NotGrouped("it is grouped by edges, of which parallel ones are equal in SQL")
         names = dict(self.arguments)
         measures: list[Measure] = []
         for item in self.query.returns.items:
             if contains_aggregate(item.expression):
-                measures.append(_measure(item, names, types, sum(len(made.accumulators) for made in measures)))
+                first = sum(len(made.accumulators) for made in measures)
+                measures.append(_measure(item, names, types, first, parallel=parallel))
         own = [column for column in columns if column.sql_name != NUMBER]
         signature = [(c.sql_name, str(c.type), c.type.scale, c.many, sorted(map(str, c.bases or ()))) for c in own]
         bases = tuple(types[name].type.base for name in self.keys)
@@ -203,7 +206,14 @@ class Accumulators:
         return f"SELECT {chosen} FROM {groups}{there}"
 
 
-def _measure(item: ast.ReturnItem, names: dict[ast.Expression, str], types: dict[str, Column], first: int) -> Measure:
+def _has_edges(type: Type) -> bool:
+    """Whether values are edges, paths, or lists of them."""
+    return type.base in (Base.EDGE, Base.PATH) or (type.element is not None and _has_edges(type.element))
+
+
+def _measure(
+    item: ast.ReturnItem, names: dict[ast.Expression, str], types: dict[str, Column], first: int, *, parallel: bool
+) -> Measure:
     """Return what a column of aggregates is made of; accumulators are numbered from ``first`` on."""
     call = item.expression
     if isinstance(call, ast.CountStar):
@@ -213,6 +223,7 @@ def _measure(item: ast.ReturnItem, names: dict[ast.Expression, str], types: dict
         argument, function, once = names[call.arguments[0]], call.name.lower(), call.distinct
         column = types[argument]
         plain = not (column.many or lacks_key(column.type) or has_key(column.type, column.bases))
+        plain = plain and not (parallel and _has_edges(column.type))
         whole = column.type.base is Base.INTEGER and not column.many
         match function:
             case "count" if plain or not once:
