@@ -124,7 +124,10 @@ def change(
         Tells the kinds of literals that it knows: see :meth:`.Numbering.kinds_of`.
     """
     cached, waiting = cached or KnownStatistics(), insertions or Insertions(connection)
-    typed = statistics.type_label(connection) if cached.typed is None else cached.typed
+    typed = cached.typed
+    if typed is None:
+        waiting.run("resource")  # rdf:type may be new
+        typed = statistics.type_label(connection)
     known = StatisticsLookup(
         connection, -1 if typed is None else typed, fresh, fresh_literals, cached, kinds_of, waiting
     )

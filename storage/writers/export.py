@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphdb.common.config import memory_bytes
 from graphdb.common.errors import GraphDBError, StorageError, nearest
 from graphdb.storage.file.scratch import spill_folder
 from graphdb.storage.writers.graphs import Graphs, chosen
@@ -59,7 +56,7 @@ def export(
     spill
         The directory for what does not fit into memory.
     memory
-        Bytes that DuckDB may have beside what it has.
+        Bytes that the work may take, beside what DuckDB may.
 
     Raises
     ------
@@ -72,7 +69,7 @@ def export(
     target = Path(path)
     wanted = _format(target, format)
     refuse_databases(connection, target)
-    with chosen(connection, graphs, prefixes, one=_ONE.get(wanted)), _memory_for_export(connection, memory):
+    with chosen(connection, graphs, prefixes, one=_ONE.get(wanted)):
         pace = ExportProgress(connection, f"writing {target.name}", progress)
         try:
             return _written(connection, target, wanted, prefixes, pace, spill, memory)
@@ -100,21 +97,6 @@ def _written(
             return graphml.write(connection, file, pace, memory)
     with spill_folder(spill) as folder, opened(target) as file:
         return text.write(connection, file, wanted, prefixes, pace, folder, memory)
-
-
-@contextmanager
-def _memory_for_export(connection: duckdb.DuckDBPyConnection, memory: int) -> Iterator[None]:
-    """Let DuckDB have as much more memory, which no match needs meanwhile.
-
-    It says its limit in tenths of a unit, cut off: by half of one more it says the same the next time, not less.
-    """
-    [(limit,)] = connection.execute("SELECT current_setting('memory_limit')").fetchall()
-    number, unit = limit.split()
-    connection.execute(f"SET memory_limit = '{memory_bytes(limit) + memory}B'")
-    try:
-        yield
-    finally:
-        connection.execute(f"SET memory_limit = '{float(number) + 0.05:.2f} {unit}'")
 
 
 def _io_error(error: OSError, target: Path) -> Exception:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.arguments import path_of, text_of
+from graphdb.common.duckdb.memory_limit import MoreMemory
 from graphdb.common.errors import LoadError
 from graphdb.common.foreign_errors import check_installed
 from graphdb.common.progress import Progress, watching
@@ -159,7 +160,8 @@ class Transfer(Contents):
             state.catalog()
             prefixes = self.prefixes()
             idle = state.budget.bindings + max(state.budget.graph - state.snapshot().graph.cached_bytes, 0)
-            with watching(state.progress if progress is None else progress) as shown:
+            shown_by = watching(state.progress if progress is None else progress)
+            with shown_by as shown, MoreMemory(state.connection, idle):  # which no match needs meanwhile
                 return export(raw, path, format, prefixes, graphs, shown, state.spill, idle)
 
     def to_networkx(self, *, graphs: str | Sequence[str] | None = None, timeout: float | None = None) -> Any:

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shutil
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -83,15 +84,50 @@ def exported(db: Any) -> Any:
     return dataset
 
 
+LIMIT = "SELECT current_setting('memory_limit')"
+
+
 def test_exports_leave_the_memory_limit_as_it_is(tmp_path: pathlib.Path) -> None:
     """DuckDB says its limit in tenths of a GiB, cut off: each export took up to a tenth away."""
-    limit = "SELECT current_setting('memory_limit')"
     with graphdb.connect(memory_limit=20_000_000_000) as db:
         db.query("CREATE (:A {x: 1})")
-        before = db.sql(limit).scalar()
+        before = db.sql(LIMIT).scalar()
         for _ in range(3):
             db.export(tmp_path / "a.nt")
-            assert db.sql(limit).scalar() == before
+            assert db.sql(LIMIT).scalar() == before
+
+
+def test_an_interrupt_at_any_line_of_an_export_leaves_the_memory_limit_as_it_is(tmp_path: pathlib.Path) -> None:
+    files, left = ("interface/transfer.py", "writers/export.py", "duckdb/memory_limit.py"), 0
+
+    def line(frame: Any, event: str, argument: object) -> Any:
+        nonlocal left
+        if event == "line":
+            left -= 1
+            if left == -1:
+                raise KeyboardInterrupt
+        return line
+
+    def called(frame: Any, event: str, argument: object) -> Any:
+        return line if frame.f_code.co_filename.endswith(files) else None
+
+    with graphdb.connect() as db:
+        db.query("CREATE (:A {x: 1})")
+        before, at, stopped = db.sql(LIMIT).scalar(), 0, True
+        while stopped:
+            left = at
+            sys.settrace(called)
+            try:
+                db.export(tmp_path / "a.nt")
+                stopped = False
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(None)
+            assert db.query("MATCH (n:A) RETURN n.x").scalar() == 1
+            assert db.sql(LIMIT).scalar() == before, f"after an interrupt at line {at}"
+            at += 1
+        assert at > 20
 
 
 @settings(max_examples=scaled(8), deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
