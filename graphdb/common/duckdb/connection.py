@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from graphdb.common.duckdb import progress_bar
 from graphdb.common.duckdb.errors import failure, is_signal, opening_error, refuse_no_path, refuse_others
-from graphdb.common.duckdb.fetch import abandon, register, rows_of
+from graphdb.common.duckdb.fetch import abandon, is_open, register, rows_of
 from graphdb.common.duckdb.identifiers import OURS
 from graphdb.common.duckdb.open_files import made, opened
 from graphdb.common.duckdb.parsed import parsed
@@ -251,6 +251,7 @@ class Connection:
             or bool(transactions.leftovers)
             or bool(self._discarded)
             or self.cancelled.is_set()
+            or is_open(self.raw)
         )
 
     def undo_leftovers(self) -> None:

@@ -63,6 +63,12 @@ signal is answered at calls, after which nothing has the value but the line itse
 """
 
 
+def is_open(raw: duckdb.DuckDBPyConnection) -> bool:
+    """Whether a connection's last statement may not have handed over all: somebody has what does it."""
+    held = _open.get(id(raw))
+    return held is not None and not (isinstance(held, weakref.ref) and held() is None)
+
+
 def abandon(raw: duckdb.DuckDBPyConnection) -> None:
     """End what a connection's last statement has not handed over, after an error.  Can be called again."""
     held = _open.get(id(raw))

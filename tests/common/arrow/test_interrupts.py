@@ -73,3 +73,14 @@ def test_statements_run_while_somebody_holds_on_to_interrupts() -> None:
                 assert db.query("MATCH (n:A) RETURN count(*)").scalar() == 20
                 at += 5
             assert len(held) > 3
+
+
+def test_a_statement_runs_after_an_interrupt_that_came_outside_of_its_reads() -> None:
+    """Partitions are read for the plan: nobody caught the interrupt where the connection is, and the rows stayed open."""
+    with graphdb.connect(threads=1) as db:
+        db.query("UNWIND range(1, 20) AS i CREATE (:A {k: i})")
+        at = 0
+        while (error := _interrupted(lambda: db.query("MATCH (n:A) RETURN n, n.k ORDER BY n.k"), at)) is not None:
+            at += 1
+        assert error is None
+        assert at > 20
