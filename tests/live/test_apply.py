@@ -283,3 +283,12 @@ def test_a_stream_of_batches_takes_few_snapshots(monkeypatch: pytest.MonkeyPatch
     rows = db.query("MATCH (a)-[e]->(b) RETURN type(e), count(*) AS n ORDER BY type(e)").fetchall()
     assert rows == [("ex:knows", 40), ("ex:likes", 1)]
     assert db.query("MATCH (p) WHERE labels(p) <> ['ex:Person'] RETURN count(*)").fetchall() == [(2,)]  # b and d
+
+
+def test_the_first_label_is_counted_with_its_batch(tmp_path: Path) -> None:
+    """Its rdf:type waited to be inserted with everything else, and what counts labels asked the file for it."""
+    with graphdb.connect(tmp_path / "db.duckdb") as db:
+        for number in range(3):
+            db.apply([(f"http://x/{number}", RDF_TYPE, "http://x/A"), (f"http://x/{number}", "http://x/k", number)])
+            assert db.query("MATCH (a:A) RETURN count(*)").scalar() == number + 1
+        assert db.query("CALL db.labels() YIELD label RETURN label").fetchall() == [("A",)]
