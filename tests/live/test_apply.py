@@ -291,4 +291,4 @@ def test_the_first_label_is_counted_with_its_batch(tmp_path: Path) -> None:
         for number in range(3):
             db.apply([(f"http://x/{number}", RDF_TYPE, "http://x/A"), (f"http://x/{number}", "http://x/k", number)])
             assert db.query("MATCH (a:A) RETURN count(*)").scalar() == number + 1
-        assert db.query("CALL db.labels() YIELD label RETURN label").fetchall() == [("A",)]
+        assert db.query("CALL db.labels() YIELD label RETURN label").fetchall() == [("http://x/A",)]
