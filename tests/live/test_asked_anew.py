@@ -18,7 +18,7 @@ from graphdb.common.errors import GraphDBError
 from tests.fuzz import scaled
 from tests.live.test_parallel_edges import explained
 from tests.live.test_parallel_edges import write as write_edges
-from tests.live.writes import Draw, bag, begin, check, load, opened, statement, strategies
+from tests.live.writes import Draw, bag, begin, check, check_history, opened, statement, strategies
 
 MODES = ("", "", "REPEATABLE ELEMENTS ", "DIFFERENT NODES ", "INDUCED ", "DIFFERENT EDGES ")
 LABELS = ("", "", ":A", ":B", ":A|B", ":!A", ":New")
@@ -120,30 +120,16 @@ def created(db: graphdb.Database, draw: Draw, count: int) -> dict[str, str]:
 @given(st.integers(0, 1 << 32))
 def test_answers_follow_every_batch(seed: int) -> None:
     draw = np.random.default_rng(seed)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "a.duckdb"
-        db = opened(file)
+
+    def begun(db: graphdb.Database) -> dict[str, str]:
         begin(db, draw, 0)
-        queries = created(db, draw, 5)
-        stored = {name: bag(db, f"FROM {name}") for name in queries}
-        for _ in range(8):
-            kind = draw.random()
-            if kind < 0.2:
-                db.query("BEGIN")
-                for _ in range(3):
-                    db.query(statement(draw))
-                db.query("ROLLBACK" if draw.random() < 0.4 else "COMMIT")
-            elif kind < 0.3:
-                db.close()
-                db = opened(file)
-            elif kind < 0.4:
-                load(db, draw)
-            elif kind < 0.6:
-                db.query(write_edges(draw))
-            else:
-                db.query(statement(draw))
-            check(db, queries, stored)
-        db.close()
+        return created(db, draw, 5)
+
+    def write(draw: Draw) -> str:
+        return write_edges(draw) if draw.random() < 0.3 else statement(draw)
+
+    with tempfile.TemporaryDirectory() as folder:
+        check_history(Path(folder) / "a.duckdb", draw, begun, write)
 
 
 MAINTAINED = {

@@ -11,10 +11,11 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import graphdb
 from graphdb.storage.triples import TripleStore
 from tests.fuzz import scaled
 from tests.live.test_parallel_edges import explained
-from tests.live.writes import bag, begin, check, load, opened, statement, strategies
+from tests.live.writes import bag, begin, check, check_history, opened, statement, strategies
 
 Ints = NDArray[np.int64]
 
@@ -45,31 +46,17 @@ QUERIES = {
 @example(28362)  # a condition that asks for a vertex of another optional clause
 def test_answers_follow_every_batch(seed: int) -> None:
     draw = np.random.default_rng(seed)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "a.duckdb"
-        db = opened(path)
+
+    def begun(db: graphdb.Database) -> dict[str, str]:
         begin(db, draw, 0)
         names = draw.choice(sorted(QUERIES), 5, replace=False).tolist()
         queries = {f"q_{name}": QUERIES[name] for name in names}
         for name, text in queries.items():
             db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
-        stored = {name: bag(db, f"FROM {name}") for name in queries}
-        for _ in range(8):
-            kind = draw.random()
-            if kind < 0.2:
-                db.query("BEGIN")
-                for _ in range(3):
-                    db.query(statement(draw))
-                db.query("ROLLBACK" if draw.random() < 0.4 else "COMMIT")
-            elif kind < 0.3:
-                db.close()
-                db = opened(path)
-            elif kind < 0.4:
-                load(db, draw)
-            else:
-                db.query(statement(draw))
-            check(db, queries, stored)
-        db.close()
+        return queries
+
+    with tempfile.TemporaryDirectory() as folder:
+        check_history(Path(folder) / "a.duckdb", draw, begun, statement)
 
 
 def test_delta_plans_are_used() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import graphdb
 from tests.fuzz import scaled
-from tests.live.writes import Draw, bag, check, opened, strategies
+from tests.live.writes import Draw, bag, check, check_history, opened, strategies
 
 QUERIES = {
     "edges": "MATCH (a)-[e:R]->(b) RETURN a.i AS a, e.w AS w, b.i AS b",
@@ -52,30 +52,17 @@ def write(draw: Draw) -> str:
 @given(st.integers(0, 1 << 32))
 def test_answers_follow_single_edges(seed: int) -> None:
     draw = np.random.default_rng(seed)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "a.duckdb"
-        db = opened(path)
+
+    def begun(db: graphdb.Database) -> dict[str, str]:
         db.query("UNWIND range(0, 3) AS x CREATE (:A {i: x})")
         db.query("MATCH (a {i: 0}), (b {i: 1}) CREATE (a)-[:R {w: 1}]->(b), (a)-[:R]->(b)-[:R]->(a), (b)-[:S]->(a)")
-        names = draw.choice(sorted(QUERIES), 4, replace=False).tolist()
-        queries = {name: QUERIES[name] for name in names}
+        queries = {name: QUERIES[name] for name in draw.choice(sorted(QUERIES), 4, replace=False).tolist()}
         for name, text in queries.items():
             db.query(f"CREATE CONTINUOUS QUERY `{name}` AS {text}")
-        stored = {name: bag(db, f'FROM "{name}"') for name in queries}
-        for _ in range(8):
-            kind = draw.random()
-            if kind < 0.2:
-                db.query("BEGIN")
-                for _ in range(3):
-                    db.query(write(draw))
-                db.query("ROLLBACK" if draw.random() < 0.4 else "COMMIT")
-            elif kind < 0.3:
-                db.close()
-                db = opened(path)
-            else:
-                db.query(write(draw))
-            check(db, queries, stored)
-        db.close()
+        return queries
+
+    with tempfile.TemporaryDirectory() as folder:
+        check_history(Path(folder) / "a.duckdb", draw, begun, write, loads=0)
 
 
 def test_delta_plans_are_used() -> None:

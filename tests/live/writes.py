@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,38 @@ def begin(db: graphdb.Database, draw: Draw, count: int) -> tuple[dict[str, str],
     for name, text in queries.items():
         db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
     return queries, {name: bag(db, f"FROM {name}") for name in queries}
+
+
+def check_history(
+    file: Path,
+    draw: Draw,
+    begun: Callable[[graphdb.Database], dict[str, str]],
+    write: Callable[[Draw], str],
+    loads: float = 0.1,
+) -> None:
+    """Compare all answers after each of eight changes: transactions, reopenings, a share of loads, and statements.
+
+    ``begun`` fills a new file, creates continuous queries, and returns them; ``write`` draws statements.
+    """
+    db = opened(file)
+    queries = begun(db)
+    stored = {name: bag(db, f'FROM "{name}"') for name in queries}
+    for _ in range(8):
+        kind = draw.random()
+        if kind < 0.2:
+            db.query("BEGIN")
+            for _ in range(3):
+                db.query(write(draw))
+            db.query("ROLLBACK" if draw.random() < 0.4 else "COMMIT")
+        elif kind < 0.3:
+            db.close()
+            db = opened(file)
+        elif kind < 0.3 + loads:
+            load(db, draw)
+        else:
+            db.query(write(draw))
+        check(db, queries, stored)
+    db.close()
 
 
 def load(db: graphdb.Database, draw: Draw) -> None:

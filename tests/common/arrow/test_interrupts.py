@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any
+from collections.abc import Callable
 
 import duckdb
 
 import graphdb
 from graphdb.common.duckdb.fetch import abandon, batches, fetched, rows_of, small_rows
+from tests.interrupted import interrupted
 
 _FILES = ("common/duckdb/fetch.py", "common/arrow/imported.py", "common/arrow/tables.py")
 
 
-def _interrupted(run: Any, at: int) -> KeyboardInterrupt | None:
-    """Run with an interrupt at the given line of those files; return it, with its frames, if it came to that."""
-    left = at
-
-    def line(frame: Any, event: str, argument: object) -> Any:
-        nonlocal left
-        if event == "line":
-            left -= 1
-            if left == -1:
-                raise KeyboardInterrupt
-        return line
-
-    def called(frame: Any, event: str, argument: object) -> Any:  # what comes within a finalizer, Python drops
-        code = frame.f_code
-        return line if code.co_filename.endswith(_FILES) and code.co_name != "_release" else None
-
-    sys.settrace(called)
-    try:
-        run()
-    except KeyboardInterrupt as error:
-        return error
-    finally:
-        sys.settrace(None)
-    return None
+def _interrupted(run: Callable[[], object], at: int) -> KeyboardInterrupt | None:
+    return interrupted(run, at, _FILES)
 
 
 def test_an_interrupt_leaves_no_result_open() -> None:

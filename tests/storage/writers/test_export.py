@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import shutil
-import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -18,6 +17,7 @@ from hypothesis import strategies as st
 import graphdb
 from graphdb.common.errors import GraphDBError, LoadError, StorageError
 from tests.fuzz import scaled
+from tests.interrupted import interrupted
 from tests.suites.test_w3c_rdf import _quads
 
 pyoxigraph = pytest.importorskip("pyoxigraph")
@@ -98,32 +98,12 @@ def test_exports_leave_the_memory_limit_as_it_is(tmp_path: pathlib.Path) -> None
 
 
 def test_an_interrupt_at_any_line_of_an_export_leaves_the_memory_limit_as_it_is(tmp_path: pathlib.Path) -> None:
-    files, left = ("interface/transfer.py", "writers/export.py", "duckdb/memory_limit.py"), 0
-
-    def line(frame: Any, event: str, argument: object) -> Any:
-        nonlocal left
-        if event == "line":
-            left -= 1
-            if left == -1:
-                raise KeyboardInterrupt
-        return line
-
-    def called(frame: Any, event: str, argument: object) -> Any:
-        return line if frame.f_code.co_filename.endswith(files) else None
-
+    files = "interface/transfer.py", "writers/export.py", "duckdb/memory_limit.py"
     with graphdb.connect() as db:
         db.query("CREATE (:A {x: 1})")
         before, at, stopped = db.sql(LIMIT).scalar(), 0, True
         while stopped:
-            left = at
-            sys.settrace(called)
-            try:
-                db.export(tmp_path / "a.nt")
-                stopped = False
-            except KeyboardInterrupt:
-                pass
-            finally:
-                sys.settrace(None)
+            stopped = interrupted(lambda: db.export(tmp_path / "a.nt"), at, files) is not None
             assert db.query("MATCH (n:A) RETURN n.x").scalar() == 1
             assert db.sql(LIMIT).scalar() == before, f"after an interrupt at line {at}"
             at += 1
