@@ -18,7 +18,8 @@ from graphdb.common.values.terms import DATATYPE, LANGUAGE, LITERAL_BASE
 from graphdb.storage.arrays.external_sort import sort_keys
 from graphdb.storage.arrays.spill import SpillArray, SpillFile
 
-LITERAL = 1 << 31
+_LITERAL_BIT = 31
+LITERAL = 1 << _LITERAL_BIT
 """The bit of a literal's code."""
 
 NOTE = 1 << 30
@@ -34,7 +35,10 @@ Ids = NDArray[np.int64]
 def ids(codes: NDArray[np.integer[Any]]) -> Ids:
     """Return the ids (int64) of codes that are those of the dictionary: all of its terms, in their order."""
     wide = codes.astype(np.int64)
-    return np.where(wide >= LITERAL, wide - LITERAL + LITERAL_BASE, wide)
+    literal = wide >> _LITERAL_BIT
+    literal *= LITERAL_BASE - LITERAL
+    wide += literal
+    return wide
 
 
 class Terms(Protocol):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.compile.kernels import copy, entry, kernel, load, mix, word
+from graphdb.storage.compile.kernels import copy, entry, fetch, kernel, load, mix, word
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -18,6 +18,10 @@ Flags = NDArray[np.bool_]
 
 _U8, _U32 = np.uint8(0), np.uint32(0)
 _MULTIPLIER = 0x9E3779B1
+_NEAR = 1 << 17
+"""Slots of a table of integers that a processor's cache holds, with the integers: it waits for those of larger ones."""
+_SLOT_AHEAD, _INTEGER_AHEAD = 24, 10
+"""Values from which on the slot of one, and the integer whose number is there, are brought into the cache."""
 
 
 @entry("T[:], i8[:], i8[:]")
@@ -196,7 +200,12 @@ def number_integers(
     what is returned are as in :func:`number_texts`.
     """
     size = len(table)
+    slots, integers = table.ctypes.data, distinct.ctypes.data
+    last = len(values) - _SLOT_AHEAD if size > _NEAR else 0
     for i in range(begin, len(values)):
+        if i < last:
+            fetch(slots + 4 * _slot(values[i + _SLOT_AHEAD], size))
+            fetch(integers + 8 * int(table[_slot(values[i + _INTEGER_AHEAD], size)]))  # at -1 nothing is read
         if len(valid) and not valid[i]:
             numbers[i] = -1
             continue

@@ -7,6 +7,9 @@ parsed by several threads (:mod:`.ntriples.reader`) and collected into a batch o
 numbered against the dictionary and staged (:mod:`graphdb.storage.updates.append`); at the end the new triples among
 them are appended, sorted by (label, subject, object), and the statistics of their labels brought up to date.
 
+Tables that fit into memory are read as columns, numbered meanwhile (:mod:`.tables.encoding`) and made triples of while
+DuckDB stores their terms (:mod:`.tables.assembly`).
+
 A batch grows until its terms take what they may of the load's memory, and texts and triples are spilled, so memory
 does not grow with the files.
 """
@@ -27,7 +30,7 @@ from typing import TYPE_CHECKING, TypeVar
 from graphdb.common import arrow
 from graphdb.common.progress import Progress
 from graphdb.common.stopping import check_stop
-from graphdb.storage.arrays.batch import LITERAL
+from graphdb.storage.arrays.batch import LITERAL, ids
 from graphdb.storage.arrays.spill import SpillFile
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.dictionary.terms import term_counts
@@ -38,6 +41,7 @@ from graphdb.storage.loaders.sources import Options, Source
 from graphdb.storage.loaders.streams import BadLine, Block, blocks
 from graphdb.storage.updates import bulk
 from graphdb.storage.updates.append import Appender
+from graphdb.storage.updates.parallel_edges import edge_rows
 from graphdb.storage.updates.vacuum import is_worth, vacuum
 from graphdb.storage.updates.worker import Task, Worker
 
@@ -47,9 +51,11 @@ if TYPE_CHECKING:
     from graphdb.storage.arrays.batch import Batch, Edges, Terms
     from graphdb.storage.graph.changes import Changes
     from graphdb.storage.loaders.ntriples.reader import Parsed, Parser
+    from graphdb.storage.loaders.tables.assembly import Assembly
     from graphdb.storage.loaders.tables.staging import Staged, Staging
     from graphdb.storage.loaders.terms.collect import Collector
     from graphdb.storage.statistics.known import KnownStatistics
+    from graphdb.storage.updates.parallel_edges import EdgeRows
 
 T = TypeVar("T")
 
@@ -58,6 +64,9 @@ _LANES = 4
 
 _SMALL = 1 << 16
 """Bytes of files that one thread parses."""
+
+_LARGE = 8 << 20
+"""Bytes of tables from which on two are read at a time."""
 
 _COLUMNS = 4
 """How many bytes tables take while they become triples, for each byte of their columns."""
@@ -74,6 +83,14 @@ class _ParserThread:
     """A parser and its thread."""
 
     parser: Parser
+    thread: Worker
+
+
+@dataclass(frozen=True, slots=True)
+class _StagingThread:
+    """What reads tables as columns, and its thread."""
+
+    staging: Staging
     thread: Worker
 
 
@@ -135,7 +152,7 @@ class Loading:
         known = None if self._reclaimed else known
         self._appender = Appender(connection, self._folder, max(self._memory // 2, 1), known)
         self._as_columns = _fit(sources, self._memory)
-        self._staging: Staging | None = None
+        self._readers: list[_StagingThread] = []
         self._tables: list[Task[None]] = []
         self._followed = True
         self.triples = 0
@@ -146,9 +163,11 @@ class Loading:
         """End the threads; what DuckDB is at is interrupted.  Where that is interrupted, it can be done again."""
         for thread in (*(lane.thread for lane in self._lanes), self._sorter):
             thread.close()
+        for reader in self._readers:
+            reader.thread.close(self._interrupt)
         self._store.close(self._interrupt)
-        if self._staging is not None:
-            self._staging.close()
+        for reader in self._readers:
+            reader.staging.close()
         if self._collector is not None:
             self._collector.close()
         for batch in self._batches:
@@ -161,16 +180,16 @@ class Loading:
 
     def _interrupt(self) -> None:
         self._connection.interrupt()
-        if self._staging is not None:
-            self._staging.stop()
+        for reader in self._readers:
+            reader.staging.stop()
 
     def run(self) -> int:
         """Load everything and return how many triples are new."""
         first = self._catalog.next_source()
         before = 0
         read: list[int] = []
-        for number, source in enumerate(self._sources, first):
-            staged = self._staged(source)
+        for number, (source, staging) in enumerate(self._staged(), first):
+            staged = self._wait("reading", staging) if staging is not None else None
             if staged is None:
                 in_source = self.triples
                 # The blank nodes of tables belong to the load: edge tables name those of node tables.
@@ -220,17 +239,32 @@ class Loading:
         if sum(len(piece.data) for piece in texts) > LONG * sum(map(len, texts)):
             self._long()
 
-    def _staged(self, source: Source) -> Staged | None:
-        """Read a table as columns, where that can be and memory allows it."""
-        if source.stage is None or not self._as_columns:
-            return None
-        if self._staging is None:
+    def _staged(self) -> Iterator[tuple[Source, Task[Staged | None] | None]]:
+        """Yield the sources, with the work that reads a table as columns where that can be and memory allows it.
+
+        Of large tables two are read at a time: much of reading one goes on in a single thread.
+        """
+        tables = [source for source in self._sources if source.stage is not None] if self._as_columns else []
+        if tables:
             from graphdb.storage.loaders.tables.encoding import Encoder
-            from graphdb.storage.loaders.tables.staging import Staging
+            from graphdb.storage.loaders.tables.staging import Staging, staging_database
 
             self._encoder = Encoder()
-            self._staging = Staging(str(self._folder), max(self._memory // 2, 128 << 20))
-        return self._work("reading", partial(source.stage, self._staging))
+            connection = staging_database(str(self._folder), max(self._memory // 2, 128 << 20))
+            self._readers.append(_StagingThread(Staging(connection, str(self._folder)), self._store))
+            if sum(source.memory for source in tables) > _LARGE and len(tables) > 1:
+                self._readers.append(_StagingThread(Staging(connection.cursor(), str(self._folder)), Worker()))
+        ahead: deque[tuple[Source, Task[Staged | None] | None]] = deque()
+        readers = cycle(self._readers)
+        for source in self._sources:
+            reading = None
+            if tables and source.stage is not None:
+                reader = next(readers)
+                reading = reader.thread.submit(partial(source.stage, reader.staging))
+            ahead.append((source, reading))
+            if len(ahead) >= len(self._readers):
+                yield ahead.popleft()
+        yield from ahead
 
     def _stored(self, large: bool) -> int:
         """Write what was collected, of tables and of all else; return how many triples are new."""
@@ -239,39 +273,43 @@ class Loading:
             if self._first:
                 return self._write(self._work("storing terms", self._whole))
             return self._append(large=large)
-        from graphdb.storage.loaders.tables.assembly import assemble
+        from graphdb.storage.loaders.tables.assembly import Assembly
 
-        assert self._staging is not None
         for encoded in tables:
             self._wait("reading", encoded)
         rest = bool(self.triples)
-        connection, spill = self._staging.connection, SpillFile(self._folder / "tables", 2 * self._memory)
-        batch, edges = self._work(
-            "storing terms", partial(assemble, connection, self._encoder, spill, alone=self._first)
-        )
+        connection, spill = self._readers[0].staging.connection, SpillFile(self._folder / "tables", 2 * self._memory)
+        assembly = self._work("storing terms", partial(Assembly, connection, self._encoder, spill, alone=self._first))
         del self._encoder
-        self._compress([batch])
-        self.triples += sum(map(len, batch.triples)) + len(edges) + len(edges.owners)
+        self._compress([assembly.batch])
+        triples = partial(self._triples_of, assembly)
         if not self._first:
-            return self._append(large=large, tables=(batch, edges))
-        new = self._write(batch, edges)
+            return self._append(large=large, tables=(assembly.batch, self._work("storing terms", triples)))
+        new = self._write(assembly.batch, lambda: edge_rows(triples(), ids))
         if rest:
             self._first = self._followed = False
             self._appender = Appender(self._connection, self._folder, max(self._memory // 2, 1))
             new += self._append(large=large)
         return new
 
-    def _write(self, whole: Terms, edges: Edges | None = None) -> int:
-        """Write what was collected at once."""
+    def _triples_of(self, assembly: Assembly) -> Edges:
+        """Make the triples of tables, and count them; return the edges that need more."""
+        edges = assembly.write_triples()
+        self.triples += sum(map(len, assembly.batch.triples)) + len(edges) + len(edges.owners)
+        return edges
+
+    def _write(self, whole: Terms, edges: Callable[[], EdgeRows] | None = None) -> int:
+        """Write what was collected at once; ``edges`` completes its triples and returns the edges that need more."""
         writer = bulk.BulkWriter(self._connection, whole, self._folder, max(self._memory // 2, 1), empty=self._first)
-        ahead = self._sorter.submit(writer.sort)  # DuckDB writes few terms in one thread
+        rows = self._sorter.submit(edges) if edges is not None else None
+        ahead = self._sorter.submit(writer.sort)  # DuckDB writes terms with little for a second thread to do
         self._work("storing terms", writer.write_terms)
-        if edges:
-            self._work("storing graphs and edges", partial(writer.write_edges, edges))
+        if rows is not None:
+            self._work("storing graphs and edges", partial(writer.write_edges, self._wait("storing terms", rows)))
         self._wait("storing terms", ahead)
         if whole.others:
             self._work("storing graphs and edges", writer.write_others)
-        new = self._work("sorting triples", writer.write_triples)
+        new = self._work("sorting triples", partial(writer.write_triples, self._sorter))
         self._work("counting", writer.write_statistics)
         return new
 

@@ -31,7 +31,7 @@ from graphdb.storage.graph.changes import MOST, Changes
 from graphdb.storage.statistics import incremental, streaming
 from graphdb.storage.statistics import labels as statistics
 from graphdb.storage.statistics.known import KnownStatistics
-from graphdb.storage.updates.parallel_edges import write_edges
+from graphdb.storage.updates.parallel_edges import edge_rows, write_edges
 
 if TYPE_CHECKING:
     import duckdb
@@ -148,7 +148,7 @@ class Appender:
         """Number the batch's terms, stage its triples and write its edges."""
         numbered = _Ids(self.terms, batch)
         if edges is not None:
-            write_edges(self._connection, edges, numbered.of)
+            write_edges(self._connection, edge_rows(edges, numbered.of))
         for triples in batch.rows():
             self.add_ids(*(numbered.of(column) for column in triples.T))
         for spilled in batch.others:

@@ -24,17 +24,19 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
 from graphdb.storage.arrays.arrow import ArrowViews
-from graphdb.storage.arrays.batch import LITERAL, Edges, Terms, ids
+from graphdb.storage.arrays.batch import LITERAL, Terms, ids
 from graphdb.storage.arrays.external_sort import Group, Labels, Others, Piece, Whole, by_label, fresh, in_chunks, whole
 from graphdb.storage.arrays.spill import SpillArray, SpillFile, unmap, zeros_on_disk
 from graphdb.storage.dictionary.terms import Numbering
 from graphdb.storage.file.prepared_sql import execute, has_rows
 from graphdb.storage.statistics.streaming import ROWS, STORED, StreamingStatistics, stored
 from graphdb.storage.updates.append import Appender, much_new
-from graphdb.storage.updates.parallel_edges import write_edges
+from graphdb.storage.updates.parallel_edges import EdgeRows, write_edges
 
 if TYPE_CHECKING:
     import duckdb
+
+    from graphdb.storage.updates.worker import Worker
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint32]
@@ -97,9 +99,9 @@ class BulkWriter:
         )
         self._batch.forget_terms()
 
-    def write_edges(self, edges: Edges) -> None:
+    def write_edges(self, edges: EdgeRows) -> None:
         """Write the edges that their triples do not identify."""
-        write_edges(self._connection, edges, ids)
+        write_edges(self._connection, edges)
 
     def write_others(self) -> None:
         """Write which triples are in which named graphs, and the edges that reifiers stand for."""
@@ -118,8 +120,8 @@ class BulkWriter:
             unmap(self._reifiers)
         appender.append_others()
 
-    def write_triples(self) -> int:
-        """Write the triples, sorted; return how many are new."""
+    def write_triples(self, ahead: Worker) -> int:
+        """Write the triples, sorted, of which another thread makes the next rows meanwhile; return how many are new."""
         sizes = self._sizes if self._empty else None
         self._statistics = StreamingStatistics(self._connection, self._folder, self._memory, sizes)
         schema = arrow.schema(dict.fromkeys(("label", "subject", "object"), arrow.INT64))
@@ -135,7 +137,7 @@ class BulkWriter:
                 labels = by_label(in_chunks(pieces, memory), spill, memory)
             self._batch.forget_triples()
             total = 0
-            for rows in arrow.Reader(schema, self._rows(labels, known)).tables():
+            for rows in ahead.ahead(arrow.Reader(schema, self._rows(labels, known)).tables()):
                 with self._views.view_or_list("_graphdb_sorted", rows) as (source, given):
                     [(count,)] = execute(
                         self._connection,

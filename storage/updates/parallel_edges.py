@@ -7,6 +7,7 @@ vertices.  No resource stands for such an edge: only RDF names edges.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,14 +24,41 @@ if TYPE_CHECKING:
 _TRIPLE = "label, subject, object"
 
 
-def write_edges(
-    connection: duckdb.DuckDBPyConnection, edges: Edges, ids: Callable[[NDArray[np.integer[Any]]], Ids]
-) -> None:
-    """Write edges and their properties, in the transaction that is open; ``ids`` returns the ids of codes."""
+@dataclass(frozen=True, slots=True)
+class EdgeRows:
+    """Edges of a batch as rows of ids.
+
+    Attributes
+    ----------
+    columns
+        int64[edges] each: ``label``, ``subject``, ``object`` and ``ordinal``, that among the batch's own edges.
+    owners
+        int64[properties]: the edges that have properties, by number.
+    properties
+        int64[properties] each: ``key`` and ``value``.
+    """
+
+    columns: dict[str, Ids]
+    owners: Ids
+    properties: dict[str, Ids]
+
+    def __len__(self) -> int:
+        return len(self.columns["label"])
+
+
+def edge_rows(edges: Edges, ids: Callable[[NDArray[np.integer[Any]]], Ids]) -> EdgeRows:
+    """Return edges and their properties as rows of ids; ``ids`` returns those of codes."""
+    subjects, labels, objects = (ids(column) for column in edges.edges.T)
+    keys, values = (ids(column) for column in edges.properties.T)
+    columns = {"label": labels, "subject": subjects, "object": objects, "ordinal": edges.ordinals()}
+    return EdgeRows(columns, edges.owners, {"key": keys, "value": values})
+
+
+def write_edges(connection: duckdb.DuckDBPyConnection, edges: EdgeRows) -> None:
+    """Write edges and their properties, in the transaction that is open."""
     if not len(edges):
         return
-    subjects, labels, objects = (ids(column) for column in edges.edges.T)
-    columns = {"label": labels, "subject": subjects, "object": objects, "ordinal": edges.ordinals()}
+    columns = edges.columns
     views = ArrowViews(connection)
     if has_rows(connection, "_graphdb.edge"):
         with views.view("_graphdb_edges", table_of({"number": np.arange(len(edges)), **columns})):
@@ -43,8 +71,7 @@ def write_edges(
     with views.view("_graphdb_edges", table_of(columns)):
         execute(connection, "INSERT INTO _graphdb.edge BY NAME SELECT * FROM _graphdb_edges")
     if len(edges.owners):
-        keys, values = (ids(column) for column in edges.properties.T)
         owned = {name: column[edges.owners] for name, column in columns.items()}
-        with views.view("_graphdb_edge_properties", table_of({**owned, "key": keys, "value": values})):
+        with views.view("_graphdb_edge_properties", table_of({**owned, **edges.properties})):
             execute(connection, "INSERT INTO _graphdb.edge_property BY NAME SELECT * FROM _graphdb_edge_properties")
     views.close()

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import _thread
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+
+_TICK = 0.1
+"""Seconds between two looks at whether a worker was closed."""
 
 
 class Task(Generic[T]):
@@ -42,6 +47,10 @@ class Task(Generic[T]):
         return value  # type: ignore[no-any-return]
 
 
+class WorkerClosed(Exception):
+    """A worker was closed before it did what somebody waits for."""
+
+
 class Worker:
     """One thread; it begins with the first task."""
 
@@ -59,6 +68,28 @@ class Worker:
             _thread.start_new_thread(self._run, ())
         self._tasks.put((work, task))
         return task
+
+    def ahead(self, items: Iterator[T]) -> Iterator[T]:
+        """Yield items, of which the worker makes each while the caller is at the one before.
+
+        Raises `WorkerClosed` once the worker is closed.
+        """
+        upcoming: Task[list[T]] = self.submit(partial(_upcoming, items))
+        try:
+            while self._ended(upcoming) and (found := upcoming.result()):
+                upcoming = self.submit(partial(_upcoming, items))
+                yield found.pop()
+        finally:
+            self._ended(upcoming)  # whoever reads no further may take away what items are made of
+        if self._closed:
+            raise WorkerClosed
+
+    def _ended(self, task: Task[Any]) -> bool:
+        """Wait for the end of a task; return whether it has come, and not that of the worker before."""
+        while not task.wait(_TICK):
+            if self._closed:
+                return task.wait(0)
+        return True
 
     def close(self, interrupt: Callable[[], object] = lambda: None, *, every: float = 0.1) -> None:
         """Begin nothing more, and wait for the end of what is under way, calling ``interrupt`` again and again.
@@ -87,3 +118,8 @@ class Worker:
                 del item, work, task, outcome  # what a result holds is not to live until the next task
             finally:
                 self._busy.release()
+
+
+def _upcoming(items: Iterator[T]) -> list[T]:
+    """Return the next item, or nothing at the end."""
+    return list(islice(items, 1))

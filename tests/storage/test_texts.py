@@ -42,6 +42,22 @@ def test_blank_nodes_are_named_as_the_text_names_them() -> None:
     assert (len(nothing.resources), [len(column) for column in nothing.literals]) == (0, [0, 0, 0])
 
 
+@pytest.mark.parametrize("nulls", [0.0, 0.2])
+def test_integers_of_a_table_that_no_cache_holds(nulls: float) -> None:
+    """Piece by piece, against NumPy's own order of first occurrences."""
+    draw = np.random.default_rng(7)
+    given = draw.integers(0, 200_000, 400_000) * 0x1_0000_0001 - (1 << 62)
+    there = draw.random(len(given)) >= nulls
+    different, numbers = texts.Different(), np.empty(len(given), np.int32)
+    for begin, end in ((0, 100), (100, 390_000), (390_000, 390_020), (390_020, len(given))):
+        piece = arrow.numbers(given[begin:end], there[begin:end] if nulls else None)
+        different.number_array(piece, numbers[begin:end])
+    distinct, firsts = np.unique(given[there], return_index=True)
+    assert np.array_equal(different.values, distinct[np.argsort(firsts)])
+    assert np.array_equal(numbers >= 0, there)
+    assert np.array_equal(different.values[numbers[there]], given[there])
+
+
 @pytest.mark.parametrize("type", [arrow.INT64, arrow.INT32, arrow.FLOAT64, arrow.STRING, arrow.BOOL])
 def test_more_different_values_than_a_table_has_room_for(type: arrow.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbered in the order in which they first come, whatever the table's size, against a dictionary."""

@@ -1,7 +1,8 @@
 """Tables as numbers (:mod:`.encoding`) to a batch of terms and triples of codes, column by column.
 
 The numbers of values become the codes that triples are made of.  So no value is written as a term of RDF, parsed, or
-looked up again; only distinct values are written as IRIs and lexical forms.
+looked up again; only distinct values are written as IRIs and lexical forms.  The terms come first: another thread makes
+the triples while they are stored.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from graphdb.storage.arrays.batch import LITERAL, Batch, Edges, Texts, repeated
 from graphdb.storage.arrays.spill import SpillArray, SpillFile
 from graphdb.storage.arrays.texts import numbered
 from graphdb.storage.loaders.tables import terms, values
-from graphdb.storage.loaders.tables.encoding import INTEGER, Encoded, Encoder, Values
+from graphdb.storage.loaders.tables.encoding import INTEGER, Encoded, Encoder, Numbers, Values
 from graphdb.storage.loaders.tables.headers import name_iri
 from graphdb.storage.loaders.tables.staging import Sort
 
@@ -47,10 +48,8 @@ class _Made:
     count: int = 0
 
 
-def assemble(
-    connection: duckdb.DuckDBPyConnection, encoder: Encoder, spill: SpillFile, *, alone: bool
-) -> tuple[Batch, Edges]:
-    """Return the terms and triples of tables as a batch, and the edges that need more than a triple.
+class Assembly:
+    """Tables on their way to a batch of terms and triples.
 
     Parameters
     ----------
@@ -61,33 +60,43 @@ def assemble(
     alone
         Whether the batch becomes a graph by itself: its integers then need no texts.
     """
-    constants, dictionaries, tables = _Constants(), encoder.dictionaries(), encoder.tables
-    codes: dict[Sort, Codes] = {}
-    resources = [sort for sort in dictionaries if not sort.literal]
-    iris = {sort: _iris(connection, sort, dictionaries[sort]) for sort in resources}
-    for table in tables:
-        constants.of(table)
-    distinct = _resources(constants, iris, codes)
-    integers = _integers(dictionaries, codes, spill) if alone else []
-    literals, notes = _literals(connection, dictionaries, codes, spill)
-    made = _Made()
-    for table in tables:
-        _Writer(table, codes, constants, made).write()
-    batch = Batch(
-        spill,
-        [texts for some in distinct for texts in _pieces(some, 0, spill)],
-        literals,
-        notes,
-        [spill.add(rows) for rows in made.triples if len(rows)],
-        [],
-        integers=integers,
-    )
-    none = np.empty((0, 3), np.uint32)
-    return batch, Edges(
-        np.concatenate([none, *made.edges]),
-        np.concatenate([np.empty(0, np.int64), *made.owners]),
-        np.concatenate([none[:, :2], *made.properties]),
-    )
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, encoder: Encoder, spill: SpillFile, *, alone: bool
+    ) -> None:
+        self._constants, dictionaries, self._tables = _Constants(), encoder.dictionaries(), encoder.tables
+        self._codes: dict[Sort, Codes | int] = {}
+        resources = [sort for sort in dictionaries if not sort.literal]
+        iris = {sort: _iris(connection, sort, dictionaries[sort]) for sort in resources}
+        for table in self._tables:
+            self._constants.of(table)
+        distinct = _resources(self._constants, iris, self._codes)
+        integers = _integers(dictionaries, self._codes, spill) if alone else []
+        literals, notes = _literals(connection, dictionaries, self._codes, spill)
+        self.batch = Batch(
+            spill,
+            [texts for some in distinct for texts in _pieces(some, 0, spill)],
+            literals,
+            notes,
+            [],
+            [],
+            integers=integers,
+        )
+        """All terms, and the triples once they are written."""
+
+    def write_triples(self) -> Edges:
+        """Write the batch's triples, once; return the edges that need more than a triple."""
+        made = _Made()
+        while self._tables:  # what was written takes no more memory
+            _Writer(self._tables.pop(0), self._codes, self._constants, made).write()
+        self._codes.clear()
+        self.batch.triples.extend(self.batch.spill.add(rows) for rows in made.triples if len(rows))
+        none = np.empty((0, 3), np.uint32)
+        return Edges(
+            np.concatenate([none, *made.edges]),
+            np.concatenate([np.empty(0, np.int64), *made.owners]),
+            np.concatenate([none[:, :2], *made.properties]),
+        )
 
 
 class _Constants:
@@ -152,7 +161,7 @@ def _any_begins(texts: arrow.ChunkedArray, prefix: str) -> bool:
 
 
 def _resources(
-    constants: _Constants, iris: dict[Sort, arrow.ChunkedArray], codes: dict[Sort, Codes]
+    constants: _Constants, iris: dict[Sort, arrow.ChunkedArray], codes: dict[Sort, Codes | int]
 ) -> list[arrow.Array | arrow.ChunkedArray]:
     """Return the distinct IRIs, and put the codes of names into ``codes`` and ``constants``.
 
@@ -172,12 +181,14 @@ def _resources(
         codes[sort] = part.astype(np.uint32)
     first = len(distinct)
     for sort in numbered:
-        codes[sort] = np.arange(first, first + len(iris[sort]), dtype=np.uint32)
+        codes[sort] = first
         first += len(iris[sort])
     return [distinct, *(iris[sort] for sort in numbered)]
 
 
-def _integers(dictionaries: dict[Sort, arrow.Array], codes: dict[Sort, Codes], spill: SpillFile) -> list[SpillArray]:
+def _integers(
+    dictionaries: dict[Sort, arrow.Array], codes: dict[Sort, Codes | int], spill: SpillFile
+) -> list[SpillArray]:
     """Return the integers, which come before all other literals, and put their codes into ``codes``.
 
     There are none where some of their datatype have another type: equal ones of both would be two literals.
@@ -187,14 +198,14 @@ def _integers(dictionaries: dict[Sort, arrow.Array], codes: dict[Sort, Codes], s
         return []
     data = dictionaries[INTEGER].data
     assert data is not None
-    codes[INTEGER] = np.arange(len(data), dtype=np.uint32) | np.uint32(LITERAL)
+    codes[INTEGER] = LITERAL
     return [spill.add(data[begin : begin + _PIECE]) for begin in range(0, len(data), _PIECE)]
 
 
 def _literals(
     connection: duckdb.DuckDBPyConnection,
     dictionaries: dict[Sort, arrow.Array],
-    codes: dict[Sort, Codes],
+    codes: dict[Sort, Codes | int],
     spill: SpillFile,
 ) -> tuple[list[Texts], Texts]:
     """Return the literals and their datatypes as texts, and put the codes of each sort's values into ``codes``.
@@ -206,7 +217,7 @@ def _literals(
     for sort in dictionaries:
         if sort.literal and sort not in codes:
             by_datatype.setdefault(sort.datatype, []).append(sort)
-    first = sum(len(some) for sort, some in codes.items() if sort.literal)
+    first = sum(len(dictionaries[sort]) for sort in codes if sort.literal)
     notes = [datatype for datatype in by_datatype if datatype is not None]
     for datatype, sorts in by_datatype.items():
         forms = []
@@ -218,13 +229,13 @@ def _literals(
                 if plain
                 else _texts(connection, distinct, values.lexical("v", sort.type)[0])
             )
+        whole: arrow.Array | arrow.ChunkedArray
         if len(forms) == 1:
-            whole: arrow.Array | arrow.ChunkedArray = forms[0]
-            numbers = [np.arange(len(whole), dtype=np.int32)]
+            [whole], codes[sorts[0]] = forms, first | LITERAL
         else:
             whole, numbers = _numbered(forms)
-        for sort, some in zip(sorts, numbers, strict=True):
-            codes[sort] = (some.astype(np.uint32) + np.uint32(first)) | np.uint32(LITERAL)
+            for sort, some in zip(sorts, numbers, strict=True):
+                codes[sort] = (some.astype(np.uint32) + np.uint32(first)) | np.uint32(LITERAL)
         first += len(whole)
         texts += _pieces(whole, 0 if datatype is None else notes.index(datatype) + 1, spill)
     [noted] = list(_pieces(strings(notes), DATATYPE, spill)) or [
@@ -254,10 +265,10 @@ class _Writer:
     Parameters
     ----------
     codes
-        The codes of the distinct values of each sort.
+        The codes of the distinct values of each sort, or that of the first, where the others' follow it.
     """
 
-    def __init__(self, table: Encoded, codes: dict[Sort, Codes], constants: _Constants, made: _Made) -> None:
+    def __init__(self, table: Encoded, codes: dict[Sort, Codes | int], constants: _Constants, made: _Made) -> None:
         self._mapping = table.mapping
         self._found = table.columns
         self._codes = codes
@@ -274,13 +285,21 @@ class _Writer:
 
     def _of(self, some: Values) -> Codes:
         """The codes of values, each row with one."""
-        return self._codes[some.sort][some.numbers]
+        return self._coded(some.sort, some.numbers)
 
-    def _values(self, some: Values) -> tuple[Ints, Codes]:
+    def _values(self, some: Values) -> tuple[Ints | slice, Codes]:
         """The rows that have values, and the codes of these."""
-        there = np.flatnonzero(some.numbers >= 0)
+        valid = some.numbers >= 0
+        if valid.all():
+            return slice(None) if some.rows is None else some.rows, self._coded(some.sort, some.numbers)
+        there = np.flatnonzero(valid)
         rows = there if some.rows is None else some.rows[there]
-        return rows, self._codes[some.sort][some.numbers[there]]
+        return rows, self._coded(some.sort, some.numbers[there])
+
+    def _coded(self, sort: Sort, numbers: Numbers) -> Codes:
+        """The codes of the values of a sort with some numbers, of which none is below 0."""
+        codes = self._codes[sort]
+        return numbers.astype(np.uint32) + np.uint32(codes) if isinstance(codes, int) else codes[numbers]
 
     def _nodes(self, vertices: Codes) -> None:
         """Write labels and properties of vertices; one without either is a vertex all the same."""
@@ -312,7 +331,7 @@ class _Writer:
         if not chosen.any():
             return
         numbers = np.cumsum(chosen) - 1 + self._made.count
-        self._made.edges.append(rows[chosen])
+        self._made.edges.append(rows if chosen.all() else rows[chosen])
         self._made.count += int(chosen.sum())
         for column, places, objects in parts:
             self._made.owners.append(numbers[places])

@@ -11,6 +11,7 @@ import glob
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from graphdb.common import arrow
 from graphdb.common.duckdb import progress_bar
@@ -26,6 +27,9 @@ from graphdb.storage.loaders.tables.delimited import literal as _text
 from graphdb.storage.loaders.tables.headers import IDENTIFIERS, Column, Mapping
 from graphdb.storage.loaders.tables.places import CsvFile
 from graphdb.storage.loaders.tables.reader import has_values, on_disk, open_csv
+
+if TYPE_CHECKING:
+    import duckdb
 
 _ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE", ""}
 _NATIVE = {"BIGINT": f"{XSD}integer", "DOUBLE": f"{XSD}double", "BOOLEAN": f"{XSD}boolean", "DATE": f"{XSD}date",
@@ -72,30 +76,43 @@ class Staged:
         return sum(values.nbytes for _, _, values in self.columns)
 
 
-class Staging:
-    """Reads tables as columns, with a database of its own.
+def staging_database(folder: str, memory: int) -> duckdb.DuckDBPyConnection:
+    """Return a connection to a new database for :class:`Staging`.
 
     Parameters
     ----------
     folder
-        Where files are unpacked that DuckDB cannot read as they are, and where it may spill.
+        Where it may spill.
     memory
-        Bytes that DuckDB may take.
+        Bytes that it may take.
+    """
+    import duckdb
+
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": f"{memory}B",
+        "threads": 2,
+        "temp_directory": folder,
+    }
+    return duckdb.connect(config=config)
+
+
+class Staging:
+    """Reads tables as columns, one at a time.
+
+    Parameters
+    ----------
+    connection
+        One to a :func:`staging_database`, which belongs to it.
+    folder
+        Where files are unpacked that DuckDB cannot read as they are.
     """
 
-    def __init__(self, folder: str, memory: int) -> None:
-        import duckdb
-
+    def __init__(self, connection: duckdb.DuckDBPyConnection, folder: str) -> None:
+        self.connection = connection
+        progress_bar.hide(connection)
+        connection.execute("SET TimeZone = 'UTC'")
         self._folder = folder
         self._stopped = False
-        config: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": f"{memory}B",
-            "threads": 2,
-            "temp_directory": folder,
-        }
-        self.connection = duckdb.connect(config=config)
-        progress_bar.hide(self.connection)
-        self.connection.execute("SET TimeZone = 'UTC'")
 
     def close(self) -> None:
         """Forget everything; what is under way has ended."""
@@ -163,7 +180,7 @@ class Staging:
         if not (untyped or wide):
             return self._staged(source, columns, types, mapping)
         [(rows,)] = self.connection.execute(
-            f"CREATE OR REPLACE TABLE staged AS FROM {source} LIMIT {_SAMPLE}"
+            f"CREATE OR REPLACE TEMP TABLE staged AS FROM {source} LIMIT {_SAMPLE}"
         ).fetchall()
         shown = self._shown(untyped)
         unknown = [column for column in untyped if column.column not in shown and has_values(column)]
@@ -174,7 +191,7 @@ class Staging:
                 if self._stopped or rows < _SAMPLE:
                     raise
         if rows == _SAMPLE:
-            self.connection.execute(f"CREATE OR REPLACE TABLE staged AS FROM {source}")
+            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE staged AS FROM {source}")
             shown = self._shown(untyped)
         return self._staged("staged", columns, types, mapping, shown)
 

@@ -13,6 +13,7 @@ import pytest
 import graphdb
 from graphdb.common import arrow
 from graphdb.storage.arrays.batch import Edges, repeated
+from graphdb.storage.loaders import loading
 from graphdb.storage.loaders.tables import staging
 from tests.fuzz import scaled
 from tests.storage.loaders.files import OWN, TYPE, XSD, rows, write
@@ -118,10 +119,25 @@ def edges(db: Any) -> Counter[tuple[str, str, str, tuple[str, ...]]]:
     return Counter((s, p, o, tuple(sorted(said or ()))) for s, p, o, said in found)
 
 
+def test_of_files_that_are_read_at_a_time_the_first_bad_one_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "_LARGE", 0)
+    files = [write(f"{name}.csv", f":ID,n:int\n{text}") for name, text in (
+        ("a", "".join(f"{row},{row}\n" for row in range(20_000))), ("b", "-1,x\n"), ("c", "-2,y\n"), ("d", "-3,4\n"))]  # fmt: skip
+    with graphdb.connect() as db:
+        with pytest.raises(graphdb.LoadError, match=r"b\.csv"):
+            db.load(files)
+        assert db.query("MATCH (n) RETURN count(*)").fetchall() == [(0,)]
+        report = db.load(files, on_error="skip")
+        assert (report.files, report.errors, report.rows) == (4, 2, 20_003)
+        assert db.query("MATCH (n) RETURN count(*), sum(n.n)").fetchall() == [(20_001, sum(range(20_000)) + 4)]
+
+
 @pytest.mark.parametrize("seed", range(scaled(16)))
 def test_the_graph_that_tables_say(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Into an empty graph at once, file by file, and by lines: what an oracle in Python makes of the rows."""
     drawn = Drawn(seed)
+    if seed % 2:
+        monkeypatch.setattr(loading, "_LARGE", 0)  # two files are read at a time
     with graphdb.connect() as whole, graphdb.connect() as pieces:
         whole.load(drawn.files)
         assert {row[:4] for row in rows(whole)} == drawn.triples
