@@ -343,10 +343,7 @@ class Properties:
 
     def follow(self, former: Properties, labels: Mapping[int, EdgeLabel], changes: Iterable[Changes]) -> None:
         """Take over the columns of properties; those of another type by now, or that changed much, are dropped."""
-        rows = np.concatenate([rows for change in changes for rows in (change.removed, change.added)] or [_NONE])
-        rows = rows[np.argsort(rows[:, 0], kind="stable")]
-        ids, begins = np.unique(rows[:, 0], return_index=True)
-        changed_in = dict(zip(ids.tolist(), np.split(rows[:, 1], begins[1:]), strict=True)) if len(rows) else {}
+        changed_in = _subjects_by_label(changes) if former._tables or former._arrays else {}
 
         def changed(id: int, before: frozenset[int]) -> frozenset[int]:
             return before.union(changed_in[id].tolist()) if id in changed_in else before
@@ -391,6 +388,16 @@ class Properties:
     def drop_arrays(self) -> None:
         """Read arrays anew, because a setting changed how DuckDB hands values over."""
         self._arrays, self._bytes = {}, 0
+
+
+def _subjects_by_label(changes: Iterable[Changes]) -> dict[int, NDArray[np.int64]]:
+    """Return the subjects of what came and went, by label."""
+    rows = np.concatenate([rows for change in changes for rows in (change.removed, change.added)] or [_NONE])
+    if not len(rows):
+        return {}
+    rows = rows[np.argsort(rows[:, 0], kind="stable")]
+    ids, begins = np.unique(rows[:, 0], return_index=True)
+    return dict(zip(ids.tolist(), np.split(rows[:, 1], begins[1:]), strict=True))
 
 
 def _followed(label: EdgeLabel) -> int:

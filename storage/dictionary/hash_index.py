@@ -27,6 +27,7 @@ from graphdb.common.duckdb.fetch import fetched
 from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.arrays.small_joins import Ints, in_list
 from graphdb.storage.dictionary.known_hashes import Entries, KnownHashes
+from graphdb.storage.dictionary.term_hashes import hashes_of
 from graphdb.storage.file.ddl import PAGE_COLUMNS
 from graphdb.storage.file.prepared_sql import execute
 
@@ -172,14 +173,8 @@ class HashIndex:
         """
         self._asked = self._asked[:0]
 
-        def hashes() -> Entries:
-            one = f"hash({', '.join(['?::VARCHAR'] * len(terms[0]))})"
-            given = [text for term in terms for text in term]
-            row = execute(self._connection, f"SELECT {', '.join([one] * len(terms))}", given).fetchone()
-            return np.array(row, np.uint64)
-
         texts = [term[0] for term in terms]
-        found = self._indexed(hashes, len(terms), next_id)
+        found = self._indexed(lambda: hashes_of(self._connection, terms), len(terms), next_id)
         if found is not None and not len(found[0]) and found[1] == next_id:
             return []
         rows = f"SELECT {', '.join(self._columns)} FROM _graphdb.{self._table} WHERE"

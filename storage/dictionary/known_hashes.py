@@ -1,8 +1,8 @@
 """What a process knows of terms between changes, so that a new term is known to be new without reading.
 
 A process that looks for a few terms again and again reads all entries once (ski rental) and keeps them, sorted by hash;
-what it writes itself is added beside them, and merged when it is a share of the rest (a log-structured merge; O'Neil et
-al., 1996).  All is dropped where changes are not known, or are rolled back.
+what it writes itself is noted by hash beside them, and merged when it is a share of the rest (a log-structured merge;
+O'Neil et al., 1996).  All is dropped where changes are not known, or are rolled back.
 """
 
 from __future__ import annotations
@@ -21,12 +21,19 @@ LOOKS = 16
 _SHARE = 8
 """What was added is merged when it is this part of the rest."""
 
+_AT_ONCE = 1024
+"""Terms that are merged as they come: these many are sorted sooner than noted one by one."""
+
+_NOTED_BYTES = 200
+"""What a hash takes that is noted, about."""
+
 _TERMS = 1 << 16
 """Terms whose ids are remembered, at most."""
 
 _TERM_BYTES = 200
 """What a term takes there, about."""
 
+_BITS = np.uint64(32)
 _LOW = np.uint64((1 << 32) - 1)
 
 
@@ -47,7 +54,9 @@ class KnownHashes:
         self.size: int | None = None
         """Terms whose entries are known, the first ones; None where none are."""
         self._looks = 0
-        self._entries = self._added = np.empty(0, np.uint64)
+        self._entries = np.empty(0, np.uint64)
+        self._added: dict[int, list[int]] = {}
+        """The numbers of terms that came since, by the upper bits of their hash."""
         self._rows: dict[object, tuple[int, ...]] = {}
         self._asked = 0
 
@@ -70,7 +79,7 @@ class KnownHashes:
     @property
     def nbytes(self) -> int:
         """How many bytes the entries take."""
-        return self._entries.nbytes + self._added.nbytes
+        return self._entries.nbytes + _NOTED_BYTES * len(self._added)
 
     def wanted(self, terms: int) -> bool:
         """Whether to read the entries of so many terms, by how often it was asked."""
@@ -80,7 +89,8 @@ class KnownHashes:
     def put(self, entries: Entries) -> None:
         """Know the entries of as many terms, in any order."""
         entries.sort()
-        self._entries, self._added, self.size = entries, self._added[:0], len(entries)
+        self._entries, self.size = entries, len(entries)
+        self._added.clear()
 
     def add(self, hashes: Entries, numbers: Ints) -> None:
         """Note the entries of the terms behind those that are known: all of them, numbered from the first id on."""
@@ -90,19 +100,30 @@ class KnownHashes:
             self.forget()
             return
         self.size += len(numbers)
-        new = np.sort((hashes & ~_LOW) | numbers.astype(np.uint64))
-        self._added = np.insert(self._added, np.searchsorted(self._added, new), new)
+        if len(numbers) > _AT_ONCE:
+            self._merge((hashes & ~_LOW) | numbers.astype(np.uint64))
+            return
+        for high, number in zip((hashes >> _BITS).tolist(), numbers.tolist(), strict=True):
+            self._added.setdefault(high, []).append(number)
         if len(self._added) * _SHARE > len(self._entries):
-            self._entries = np.sort(np.concatenate([self._entries, self._added]))
-            self._added = self._added[:0]
+            self._merge(np.empty(0, np.uint64))
+
+    def _merge(self, new: Entries) -> None:
+        """Sort new entries, and those that were noted, among the others."""
+        noted = [high << int(_BITS) | number for high, numbers in self._added.items() for number in numbers]
+        new = np.sort(np.concatenate([new, np.array(noted, np.uint64)]))
+        self._entries = np.insert(self._entries, self._entries.searchsorted(new), new)
+        self._added.clear()
 
     def numbers(self, hashes: Entries) -> Ints:
-        """Return the numbers of the terms that have some hashes, as far as the entries say."""
+        """Return the numbers of the terms that have one of a handful of hashes, sorted, as far as the entries say."""
         wanted = np.unique(hashes & ~_LOW)
-        found = []
-        for entries in (self._entries, self._added):
-            low = np.searchsorted(entries, wanted)
-            lengths = np.searchsorted(entries, wanted | _LOW, "right") - low
-            at = np.repeat(low - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-            found.append((entries[at] & _LOW).astype(np.int64))
-        return np.sort(np.concatenate(found))
+        begins, ends = self._entries.searchsorted(wanted), self._entries.searchsorted(wanted | _LOW, "right")
+        found = [
+            int(entry & _LOW)
+            for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
+            for entry in self._entries[begin:end]
+        ]
+        for high in (wanted >> _BITS).tolist():
+            found += self._added.get(high, ())
+        return np.array(sorted(found), np.int64)

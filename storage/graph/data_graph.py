@@ -118,7 +118,7 @@ class DataGraph:
                 if size_so_far <= self.memory_budget_bytes // 2:  # both may be there for a while
                     self._stale.add(key, value, previous.sizes)
             for change in changes:
-                self._stale.note(change)
+                self._stale.note(change, self.type_label)
 
     def catch_up(self, threads: int = 1) -> None:
         """Bring now up to date what takes in changes in place, or by a copy: the next query finds it as it left it.
@@ -269,7 +269,7 @@ class DataGraph:
         """Return those of a handful of vertices, sorted, that have a vertex label: without a copy after each change."""
         with self._lock:
             if self.type_label is not None and ("members", class_id) not in self._cache:
-                found = self._stale.members_among(vertices, class_id, self.type_label)
+                found = self._stale.members_among(vertices, class_id)
                 if found is not None:
                     return found
         return both(vertices, self.members(class_id))

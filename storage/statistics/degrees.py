@@ -3,8 +3,8 @@
 What a change adds to the statistics depends on how many triples its vertices had before (:mod:`.incremental`).  The
 triples are sorted by subject, so asking the file how many an object has passes over all triples of the edge label.  A
 process that asks again counts all vertices of the label once and keeps the counts, sorted by vertex.  What changes
-since is stored in a table of its own beside the large one, and merged with it when it has grown to a share of it:
-following a change costs by what changed (a log-structured merge; O'Neil et al., 1996).
+since is noted by vertex, then stored in a table of its own beside the large one, and merged with it when it has grown
+to a share of it: following a change costs by what changed (a log-structured merge; O'Neil et al., 1996).
 
 The counts are those after the last change that was followed: a statement's own changes are followed when it is done,
 and all is dropped where they are not known, or are rolled back.
@@ -26,7 +26,7 @@ from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.small_joins import Ints, rows_of_columns, summed
 from graphdb.storage.arrays.sorted_sets import places
 from graphdb.storage.dictionary.known_hashes import KnownHashes
-from graphdb.storage.graph.degree_sketch import OUT
+from graphdb.storage.graph.degree_sketch import IN, OUT
 from graphdb.storage.statistics.pairs import PAIR_BYTES, Pairs
 from graphdb.storage.statistics.tables import Log
 
@@ -44,17 +44,26 @@ _SEVERAL = 16
 _SORTED = 25_000
 """… which takes as long as counting so many triples."""
 
-_READ_PAIRS = 10_000
+_READ_PAIRS = 25_000
 """Triples of a label whose pairs are read in about the time of a look for some."""
 
 _SHARE = 8
 """What changed is merged when it is this part of the rest."""
+
+_SMALL = 32
+"""Vertices that are looked for, and triples that are followed, one by one: NumPy takes longer to begin, …"""
+
+_NOTED = 1024
+"""… and vertices that are noted so before they are sorted."""
 
 _ROWS = 1 << 18
 """Vertices that are read at a time."""
 
 _BYTES = 12
 """What a vertex takes, at most: its number, and one or two counts."""
+
+_NOTED_BYTES = 200
+"""What a vertex takes that is noted, about."""
 
 _READ = 8
 """What a triple takes while vertices are counted."""
@@ -153,16 +162,28 @@ class Degrees:
 
     def _follow(self, change: Changes) -> None:
         touched = change.labels
-        tables = [(key, table) for key, table in self._tables.items() if key[1] in touched]
-        for direction in {direction for (direction, _), _ in tables}:
-            labels, vertices, counts = changed(change, direction)
-            for (at, label), table in tables:
-                if at == direction:
-                    begin, end = np.searchsorted(labels, (label, label + 1))
-                    table.add(vertices[begin:end], counts[begin:end])
+        if change.triples <= _SMALL:
+            self._note(change)
+        else:
+            tables = [(key, table) for key, table in self._tables.items() if key[1] in touched]
+            for direction in {direction for (direction, _), _ in tables}:
+                labels, vertices, counts = changed(change, direction)
+                for (at, label), table in tables:
+                    if at == direction:
+                        begin, end = np.searchsorted(labels, (label, label + 1))
+                        table.add(vertices[begin:end], counts[begin:end])
         for label, pairs in self._pairs.items():
             if label in touched:
                 pairs.change(*(rows[rows[:, 0] == label, 1:] for rows in (change.added, change.removed)))
+
+    def _note(self, change: Changes) -> None:
+        """Add and take away the triples of a small change, one by one."""
+        for rows, sign in ((change.added, 1), (change.removed, -1)):
+            for label, subject, object in rows.tolist():
+                if (table := self._tables.get((OUT, label))) is not None:
+                    table.note(subject, sign, sign * (object >= LITERAL_BASE))
+                if (table := self._tables.get((IN, label))) is not None:
+                    table.note(object, sign, 0)
 
 
 def changed(change: Changes, direction: int) -> tuple[Ints, Ints, Ints]:
@@ -175,14 +196,19 @@ def changed(change: Changes, direction: int) -> tuple[Ints, Ints, Ints]:
 
 
 class Table:
-    """Counts of vertices: sorted numbers, from ``first`` on, with unsigned counts, and signed ones of what changed."""
+    """Counts of vertices: sorted numbers, from ``first`` on, with unsigned counts, and signed ones of what changed.
 
-    __slots__ = ("_changed", "_counts", "_first", "_keys", "_since")
+    What is noted, what changed before it and what was read are three levels: each is merged into the next.
+    """
+
+    __slots__ = ("_changed", "_counts", "_first", "_keys", "_noted", "_since")
 
     def __init__(self, first: int, keys: NDArray[Any], counts: NDArray[Any]) -> None:
         self._first = first
         self._keys, self._counts = keys, counts
         self._since, self._changed = _NONE
+        self._noted: dict[int, tuple[int, int]] = {}
+        """What changed last, by vertex."""
 
     @classmethod
     def read(cls, connection: duckdb.DuckDBPyConnection, direction: int, label: int) -> Table:
@@ -212,10 +238,14 @@ class Table:
     @property
     def nbytes(self) -> int:
         """How many bytes the table takes."""
-        return sum(array.nbytes for array in (self._keys, self._counts, self._since, self._changed))
+        arrays = (self._keys, self._counts, self._since, self._changed)
+        return sum(array.nbytes for array in arrays) + _NOTED_BYTES * len(self._noted)
 
     def look(self, vertices: Ints) -> Ints:
         """Return triples, and those with a literal as object (of subjects), of vertices: int64 [vertices, 2]."""
+        if len(vertices) <= _SMALL:
+            return np.array([self._look(vertex) for vertex in vertices.tolist()], np.int64).reshape(-1, 2)
+        self._sort_noted()
         found = np.zeros((len(vertices), 2), np.int64)
         offsets = vertices - self._first
         inside = ((offsets >= 0) & (offsets <= np.iinfo(self._keys.dtype).max)).nonzero()[0]
@@ -225,8 +255,36 @@ class Table:
         found[there] += self._changed[at[there]]
         return found
 
+    def _look(self, vertex: int) -> tuple[int, int]:
+        """Do so for one vertex."""
+        triples, literals = self._noted.get(vertex, (0, 0))
+        for keys, counts, key in (
+            (self._keys, self._counts, vertex - self._first),
+            (self._since, self._changed, vertex),
+        ):
+            if len(keys) and 0 <= key <= keys[-1]:
+                at = int(keys.searchsorted(keys.dtype.type(key)))
+                if keys[at] == key:
+                    more, *others = counts[at].tolist()
+                    triples, literals = triples + more, literals + sum(others)
+        return triples, literals
+
+    def note(self, vertex: int, triples: int, literals: int) -> None:
+        """Add counts of one vertex."""
+        before = self._noted.get(vertex, (0, 0))
+        self._noted[vertex] = before[0] + triples, before[1] + literals
+        if len(self._noted) > _NOTED:
+            self._sort_noted()
+
+    def _sort_noted(self) -> None:
+        """Add what was noted to what changed since the counts were read."""
+        if self._noted:
+            noted, self._noted = sorted(self._noted.items()), {}
+            self.add(np.array([vertex for vertex, _ in noted], np.int64), np.array([counts for _, counts in noted]))
+
     def add(self, vertices: Ints, counts: Ints) -> None:
         """Add counts (int64 [vertices, 2]) of distinct vertices, sorted."""
+        self._sort_noted()
         at, there = places(self._since, vertices)
         self._changed[at[there]] += counts[there]
         if not there.all():

@@ -259,30 +259,43 @@ def test_a_statement_that_wrote_few_rows_may_write_many(monkeypatch: pytest.Monk
         assert db.query("MATCH (n:T) WHERE n.seen = n.k RETURN count(*)").scalar() == 9
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(20))
 def test_structures_are_behind_by_what_changed_since_they_were_added(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each is told what came since, however many changes there were, unless these have too many triples."""
+    """Each is told what came and went since, however many changes there were, unless these have too many triples."""
     draw, sizes, most = np.random.default_rng(seed), Sizes(10_000, 0), 12
     monkeypatch.setattr(stale_structures, "MOST", most)
+    monkeypatch.setattr(stale_structures, "_BEHIND", [4, 1024][seed % 2])
+    monkeypatch.setattr(stale_structures, "_NOTED", [2, 1000][seed // 2 % 2])
     stale, known, behind = StaleStructures(), {label: set[int]() for label in range(4)}, dict[int, int]()
-    for vertex in range(100, 300):
-        label = int(draw.integers(4))
-        match draw.integers(3):
+    for _ in range(200):
+        label, some = int(draw.integers(4)), np.unique(draw.integers(0, 40, draw.integers(1, 5)))
+        match draw.integers(6):
             case 0 if label not in behind:
                 stale.add(("members", label), np.array(sorted(known[label]), np.int64), sizes)
                 behind[label] = 0
             case 1 if label in behind:
                 found = stale.updated(("members", label), sizes, TYPE, lambda ids: ids)
-                before = behind.pop(label)
-                assert (found is None) == (before > most + 1)  # it is dropped by the next change
-                assert found is None or found.tolist() == sorted(known[label])
+                del behind[label]
+                assert found.tolist() == sorted(known[label])
                 assert stale.updated(("members", label), sizes, TYPE, lambda ids: ids) is None
+            case 2:
+                found = stale.members_among(some, label)
+                assert found is None or found.tolist() == sorted(known[label] & set(some.tolist()))
+                assert found is not None or label not in behind or seed % 4 < 3
             case _:
-                known[label].add(vertex)
-                stale.note(Changes(added=np.array([[TYPE, vertex, label]], np.int64)))
-                behind = {label: count + 1 for label, count in behind.items()}
+                gone = draw.choice(some, draw.integers(0, len(some)), replace=False)
+                rows = [np.array([[TYPE, vertex, label] for vertex in each], np.int64).reshape(-1, 3)
+                        for each in (gone, some)]  # fmt: skip
+                rows = rows[:: draw.choice([1, -1])]  # what came after it went is there
+                known[label] = (known[label] - set(rows[0][:, 1].tolist())) | set(rows[1][:, 1].tolist())
+                stale.note(Changes(*rows), TYPE)
+                changed = len(gone) + len(some)
+                behind = {
+                    each: count + changed for each, count in behind.items() if count <= most
+                }  # others are dropped
+                assert [each for each in range(4) if ("members", each) in stale] == sorted(behind)
 
 
 def test_estimates_are_made_anew_once_much_has_changed() -> None:

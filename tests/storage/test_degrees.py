@@ -34,9 +34,23 @@ def triples(pairs: Pairs) -> np.ndarray:
 
 
 @settings(max_examples=scaled(100), deadline=None)
-@given(pairs, st.lists(st.tuples(pairs, pairs), min_size=1, max_size=5), st.sampled_from([OUT, IN]))
-def test_a_table_is_what_the_file_says(known: Pairs, changes: list[tuple[Pairs, Pairs]], direction: int) -> None:
-    """Counted once, while a change is under way, and followed ever since."""
+@given(
+    pairs,
+    st.lists(st.tuples(pairs, pairs), min_size=1, max_size=5),
+    st.sampled_from([OUT, IN]),
+    st.fixed_dictionaries({"_SMALL": st.sampled_from([0, 3, 64]), "_NOTED": st.sampled_from([1, 5, 1024])}),
+)
+def test_a_table_is_what_the_file_says(
+    known: Pairs, changes: list[tuple[Pairs, Pairs]], direction: int, sizes: dict[str, int]
+) -> None:
+    """Counted once, while a change is under way, and followed ever since: by arrays, or one vertex after the other."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in sizes.items():
+            patch.setattr(degrees, name, value)
+        _follow(known, changes, direction)
+
+
+def _follow(known: Pairs, changes: list[tuple[Pairs, Pairs]], direction: int) -> None:
     held = Degrees(1 << 20)
     for wanted, unwanted in changes:
         removed, added = unwanted & known, wanted - (known - unwanted)

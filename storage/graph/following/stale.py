@@ -13,15 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.arrays.sorted_sets import both
+from graphdb.storage.arrays.sorted_sets import both, joined, without
 from graphdb.storage.graph.changes import MOST, Changes, Sizes, grown, having, loops, members, moved_column
 from graphdb.storage.graph.derived.closure import closure_of
 from graphdb.storage.graph.following.partitions import merged, moved
 
 Ints = NDArray[np.int64]
 
-_LOOKED_THROUGH = 64
-"""Changes up to which a handful of vertices are looked for among them."""
+_BEHIND = 1024
+"""Changes from which on the members of a label had better be brought up to date, and those that nobody needs go."""
+
+_NOTED = 1000
+"""Vertices that get or lose labels by one change, from which on they are not noted one by one."""
 
 _DRIFT = 64
 """How many vertices there are at least for each triple that changes before estimates are made anew."""
@@ -41,6 +44,10 @@ class StaleStructures:
         """How many triples changed before each, and with all of them."""
         self._drift: dict[tuple[Any, ...], int] = {}
         """How many triples changed since estimates were made."""
+        self._labelled: dict[int, dict[int, tuple[int, bool]]] = {}
+        """By vertex label and vertex, where in the log the last change is that gave or took it, and whether it gave."""
+        self._labelled_from = 0
+        """Where in the log the changes begin of which all are among these."""
 
     def __contains__(self, key: tuple[Any, ...]) -> bool:
         return key in self._entries
@@ -58,15 +65,42 @@ class StaleStructures:
         """Add a structure of the graph as it is."""
         self._entries[key] = (value, sizes, len(self._log))
 
-    def note(self, changes: Changes) -> None:
+    def note(self, changes: Changes, type_label: int | None) -> None:
         """Note a change for all of them; those behind by more than :data:`MOST` triples are dropped."""
         least, totals = self._totals[-1] - MOST, self._totals
         self._entries = {key: entry for key, entry in self._entries.items() if totals[entry[2]] >= least}
         if not self._entries:
             self._log, self._totals = [], [0]
+            self._labelled, self._labelled_from = {}, 0
             return
-        self._log.append((changes, changes.labels))
+        labels = changes.labels
+        if type_label in labels:
+            self._note_labels(changes, type_label)
+        self._log.append((changes, labels))
         self._totals.append(self._totals[-1] + changes.triples)
+        if len(self._log) % _BEHIND == 0:
+            self._forget(min(begin for _, _, begin in self._entries.values()))
+
+    def _note_labels(self, changes: Changes, type_label: int | None) -> None:
+        """Note which vertices get and lose labels by the next change of the log."""
+        place = len(self._log)
+        gone, come = (rows[rows[:, 0] == type_label, 1:].tolist() for rows in (changes.removed, changes.added))
+        if len(gone) + len(come) > _NOTED:
+            self._labelled, self._labelled_from = {}, place + 1
+            return
+        for rows, is_there in ((gone, False), (come, True)):
+            for vertex, class_id in rows:
+                self._labelled.setdefault(class_id, {})[vertex] = place, is_there
+
+    def _forget(self, changes: int) -> None:
+        """Forget the first changes of the log, which no structure needs any more."""
+        del self._log[:changes], self._totals[:changes]
+        self._entries = {key: (value, sizes, at - changes) for key, (value, sizes, at) in self._entries.items()}
+        self._labelled_from = max(self._labelled_from - changes, 0)
+        self._labelled = {
+            class_id: {vertex: (at - changes, there) for vertex, (at, there) in known.items() if at >= changes}
+            for class_id, known in self._labelled.items()
+        }
 
     def behind(self, key: tuple[Any, ...], labels: frozenset[int]) -> tuple[Any, Sizes, list[Changes]] | None:
         """Take a structure that changes of some labels concern, its sizes and the changes; None where there is none."""
@@ -75,17 +109,31 @@ class StaleStructures:
         value, before, begin = self._entries.pop(key)
         return value, before, [changes for changes, _ in self._log[begin:]]
 
-    def members_among(self, vertices: Ints, class_id: int, type_label: int) -> Ints | None:
+    def members_among(self, vertices: Ints, class_id: int) -> Ints | None:
         """Return those of a handful of vertices, sorted, that have a vertex label.
 
         None where its vertices were not in memory before the changes, or these are so many that they had better be
         brought up to date.
         """
         entry = self._entries.get(("members", class_id))
-        if entry is None or len(self._log) - entry[2] > _LOOKED_THROUGH:
+        if entry is None or entry[2] < self._labelled_from or len(self._log) - entry[2] > _BEHIND:
             return None
-        since = [changes for changes, labels in self._log[entry[2] :] if type_label in labels]
-        return both(vertices, members(both(vertices, entry[0]), class_id, type_label, since))
+        value, _, begin = entry
+        members, known = set(both(vertices, value).tolist()), self._labelled.get(class_id, {})
+        for vertex in vertices.tolist():
+            place, is_there = known.get(vertex, (-1, False))
+            if place >= begin:
+                (members.add if is_there else members.discard)(vertex)
+        return np.array(sorted(members), np.int64)
+
+    def _members(self, value: Ints, class_id: int, type_label: int | None, begin: int) -> Ints:
+        """Return the vertices with a vertex label, of those that had it when the log was as long as ``begin``."""
+        if begin < self._labelled_from:
+            return members(value, class_id, type_label, [changes for changes, _ in self._log[begin:]])
+        since = [(vertex, there) for vertex, (at, there) in self._labelled.get(class_id, {}).items() if at >= begin]
+        gone, come = (np.array(sorted(vertex for vertex, there in since if there is was), np.int64)
+                      for was in (False, True))  # fmt: skip
+        return joined(without(value, gone), come)
 
     def updated(
         self, key: tuple[Any, ...], now: Sizes, type_label: int | None, occurring: Callable[[Ints], Ints]
@@ -120,7 +168,7 @@ class StaleStructures:
             case ("oriented", labels) if labels is not None and before == now and not touched.intersection(labels):
                 return value
             case ("members", class_id):
-                return members(value, class_id, type_label, since)
+                return self._members(value, class_id, type_label, begin)
             case ("universe",):
                 return grown(value, type_label, since, occurring)
             case ("derived", "has property", label):
