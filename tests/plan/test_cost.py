@@ -121,6 +121,25 @@ def test_walks_find_what_the_model_cannot_know() -> None:
     assert count(pattern, graph) == 300
 
 
+def test_walks_get_past_rare_labels() -> None:
+    """A path along ten labels, where an edge in eight leads to the next label: of walks that take any way and end where
+    the label is another, one in thousands gets to the end.
+    """
+    rng, size, labels, degree = np.random.default_rng(3), 2000, 10, 80
+    source, target = np.repeat(np.arange(size), degree), rng.integers(0, size, size * degree)
+    along = np.arange(len(source)) % 8 == 0
+    target[along] += (source[along] + 1 - target[along]) % labels
+    edges = list(zip(source.tolist(), [0] * len(source), (target % size).tolist(), strict=True))
+    graph = graph_of(edges, {c: list(range(c, size, labels)) for c in range(labels)}, size)
+    pattern = pattern_of(graph, [(i, i + 1) for i in range(6)], size, {i: i for i in range(7)})
+    estimates, order = estimate(pattern, graph), tuple(range(7))
+    want = HostExecutor().count(make_plan(pattern, graph))
+    assert modelled(estimates, order).rows[-1] < want / 10
+    walks = Walks(pattern, graph, sample.WALKS[1])
+    assert walks._walk(order)[2].min() > sample.ENOUGH
+    assert want / 2 < walks.forecast(estimates, order).rows[-1] < 2 * want
+
+
 def test_an_order_that_is_sampled_to_be_dear_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many a point to b's that are hubs; the statistics of b's label cannot tell, since others have none."""
     monkeypatch.setattr(sample, "WORTH", 1.0)

@@ -2,10 +2,12 @@
 
 A walk binds one vertex after the other, each to a random element of the shortest neighbour list, and stands for as many
 partial matches as there were choices (Wander Join: Li, Wu, Yi, Zhao, SIGMOD 2016, §3): the mean over all walks is an
-unbiased estimate of the rows after every step.  Where they are far from what the model says, the links bound there are
-corrected and the order is chosen again, some times; the order that is sampled to be cheapest wins.
+unbiased estimate of the rows after every step.  Those that end at a step are replaced by others that did not
+(:func:`graphdb.plan.ordering.sample_kernels.walk_together`).  Where the rows are far from what the model says, the
+links bound there are corrected and the order is chosen again, some times; the order that is sampled to be cheapest
+wins.
 
-The walks are the same every time.  They take some hundred microseconds, so they are asked only for plans that are
+The walks are the same every time.  They take up to a millisecond, so they are asked only for plans that are
 expected to take several times as long; how many they are depends on that.
 """
 
@@ -36,16 +38,17 @@ _Kind = tuple[tuple[int, ...] | None, Direction]
 WORTH = 50_000.0
 """Plans that are expected to scan fewer elements are not sampled."""
 WALKS = (256, 4096)
-"""The fewest and the most walks (some 40 and 200 microseconds): one for each 400 elements that the plan is expected to
-scan."""
+"""The fewest and the most walks of a step: one for each 400 elements that the plan is expected to scan."""
 SPACE_WALKS = (192, 1280)
 """Walks over a candidate space; and where few of them arrive somewhere, so many."""
 MIN_ARRIVALS = 4
 """They arrive nowhere by chance, so fewer say something than of walks that take any way (:data:`ENOUGH`)."""
 THROUGH = 64
 """The longest lists that they go through to find where they can go on."""
+LEAST = 64
+"""Walks of which so many arrive are no more than a quarter; …"""
 ENOUGH = 12
-"""Fewer walks that arrive say little: from there on the model goes on from the last step that more arrived at."""
+"""… and fewer than these say little: from there on the model goes on from the last step that more arrived at."""
 _ROUNDS = 3
 """Orders that are looked at; of large patterns two, since choosing takes longer than looking."""
 _TRUSTED = 1.5
@@ -139,7 +142,7 @@ class Walks:
 
     def forecast(self, estimates: Estimates, order: Order) -> Forecast:
         """What the walks say about an order, and from where too few of them arrive, the model."""
-        rows, work, alive = self._walk(order)
+        rows, work, alive, tried = self._walk(order)
         steps: list[tuple[float, float]] = []
         bound, now = 0, 1.0
         for i, v in enumerate(order):
@@ -147,8 +150,8 @@ class Walks:
             bound |= 1 << v
             if alive[i] >= ENOUGH:
                 now, expected = float(rows[i]), float(work[i])
-            elif i and alive[i - 1] >= ENOUGH:  # so many arrived, and at most a few of them went on
-                now = min(now, float(rows[i - 1]) * ENOUGH / alive[i - 1]) if not alive[i] else float(rows[i])
+            elif i and alive[i - 1] >= ENOUGH:  # so many were tried, and at most a few of them went on
+                now = min(now, float(rows[i - 1]) * ENOUGH / tried[i]) if not alive[i] else float(rows[i])
                 expected = float(work[i])
             steps.append((now, expected))
         return Forecast(order, tuple(r for r, _ in steps), tuple(w for _, w in steps))
@@ -165,8 +168,8 @@ class Walks:
                 found[then].append(entry)
         return found
 
-    def _walk(self, order: Order) -> tuple[Floats, Floats, Ints]:
-        """(rows, work, walks that arrived) after each step."""
+    def _walk(self, order: Order) -> tuple[Floats, Floats, Ints, Ints]:
+        """(rows, work, walks that arrived, and that were tried) of each step."""
         graph, vertices = self._graph, self._pattern.vertices
         position = {v: i for i, v in enumerate(order)}
         numbers: dict[_Kind, int] = {}
@@ -191,7 +194,7 @@ class Walks:
                 alive.append(np.ascontiguousarray(candidates, np.int64))
                 address, size = alive[-1].ctypes.data, len(candidates)
             steps.append((i - 1, begin, len(lists), address, size, differ, len(apart)))
-        return _walked(steps, lists, apart, partitions, (self._number, 0, SEARCH), np.empty(0, graph.dtype))
+        return _walked_together(steps, lists, apart, partitions, self._number, np.empty(0, graph.dtype))
 
     def _scan(self, vertex: int) -> Ints:
         """What a vertex without candidates or bound neighbours ranges over."""
@@ -274,21 +277,61 @@ def _walked(
     from graphdb.plan.ordering import sample_kernels as kernels
 
     rows, work, arrived = np.zeros(len(steps)), np.zeros(len(steps)), np.zeros(len(steps), np.int64)
-    kernels.walk(
-        np.array(steps, np.int64).reshape(-1, kernels.STEP_CELLS),
+    scratch = np.empty(len(steps), np.int64), np.empty(len(steps))
+    kernels.walk(*_tables(steps, lists, apart, partitions), *how, rows, work, arrived, *scratch, _seeded(), like)
+    return rows / how[0], work / how[0], arrived
+
+
+def _walked_together(
+    steps: list[tuple[int, ...]],
+    lists: list[tuple[int, int]],
+    apart: list[int],
+    partitions: list[Partition],
+    walks: int,
+    like: Any,
+) -> tuple[Floats, Floats, Ints, Ints]:
+    """(rows, work, walks that arrived, and that were tried) per step, of
+    :func:`graphdb.plan.ordering.sample_kernels.walk_together`.
+    """
+    from graphdb.plan.ordering import sample_kernels as kernels
+
+    rows, work = np.zeros(len(steps)), np.zeros(len(steps))
+    arrived, tried = np.zeros(len(steps), np.int64), np.zeros(len(steps), np.int64)
+    kernels.walk_together(
+        *_tables(steps, lists, apart, partitions),
+        walks,
+        LEAST,
+        SEARCH,
+        rows,
+        work,
+        arrived,
+        tried,
+        np.empty((2, walks, len(steps)), np.int64),
+        np.empty((2, walks)),
+        _seeded(),
+        like,
+    )
+    return rows, work, arrived, tried
+
+
+def _tables(
+    steps: list[tuple[int, ...]], lists: list[tuple[int, int]], apart: list[int], partitions: list[Partition]
+) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """What both kernels read."""
+    from graphdb.plan.ordering.sample_kernels import STEP_CELLS
+
+    return (
+        np.array(steps, np.int64).reshape(-1, STEP_CELLS),
         np.array(lists, np.int64).reshape(-1, 2),
         np.array(apart, np.int64),
         np.array([partition.row for partition in partitions], np.int64).reshape(-1, 6),
         np.array([partition.row[3] for partition in partitions], np.int64),
-        *how,
-        rows,
-        work,
-        arrived,
-        np.empty(len(steps), np.int64),
-        np.empty(len(steps)),
-        like,
     )
-    return rows / how[0], work / how[0], arrived
+
+
+def _seeded() -> Ints:
+    """The state of the pseudo-random numbers: the walks are the same every time."""
+    return np.array([0x2545F4914F6CDD1D])
 
 
 def _apart(pattern: PatternGraph) -> dict[int, set[int]]:

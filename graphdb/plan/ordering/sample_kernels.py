@@ -59,7 +59,65 @@ def fits(
     return differs
 
 
-@entry("i8[:, :], i8[:, :], i8[:], i8[:, :], i8[:], i8, i8, f8, f8[:], f8[:], i8[:], i8[:], f8[:], T")
+@kernel
+def bind(
+    i: int,
+    step: Ints,
+    lists: Ints,
+    apart: Ints,
+    table: int,
+    lists_of: Ints,
+    through: int,
+    values: Ints,
+    random: Ints,
+    like: Any,
+) -> tuple[int, int]:
+    """Bind step ``i`` to a random value in ``values[i]``: (how many values that one stands for, how many were there).
+
+    Of a list of more than ``through`` elements any is taken, and nothing is bound (0) where that does not fit; a
+    shorter one is gone through, and any of those that fit is taken, so that more walks arrive (Kim, Kim, Hwang, Moon,
+    Park, Han, SIGMOD 2021, §4.1: random walks with intersection).  ``random`` is the state of the random numbers.
+    """
+    first, last = step[1], step[2]
+    state = next_random(random[0])
+    if first == last:
+        found = length = step[4]
+        if length > 0:
+            values[i] = load(step[3], pick(state, length), LONG)
+            if not fits(values[i], step, lists, apart, table, lists_of, values, -1, like):
+                found = 0
+    else:
+        shortest, begin, length = first, 0, -1
+        for k in range(first, last):
+            near, far = neighbours_of(table, lists[k, 0], values[lists[k, 1]])
+            if length < 0 or far - near < length:
+                shortest, begin, length = k, near, far - near
+        ids, found = lists_of[lists[shortest, 0]], 0
+        if length > through:
+            values[i] = load(ids, begin + pick(state, length), like)
+            if fits(values[i], step, lists, apart, table, lists_of, values, shortest, like):
+                found = length
+        else:
+            for at in range(begin, begin + length):
+                value = load(ids, at, like)
+                if fits(value, step, lists, apart, table, lists_of, values, shortest, like):
+                    found += 1
+                    state = next_random(state)
+                    if pick(state, found) == 0:
+                        values[i] = value
+    random[0] = state
+    return found, length
+
+
+@kernel
+def effort(step: Ints, length: int, search: float) -> float:
+    """Elements that a search scans to bind a step whose shortest list is so long."""
+    lists = step[2] - step[1]
+    scanned: float = 1.0 + length * (1.0 + search * (lists - 1)) if lists else length
+    return scanned
+
+
+@entry("i8[:, :], i8[:, :], i8[:], i8[:, :], i8[:], i8, i8, f8, f8[:], f8[:], i8[:], i8[:], f8[:], i8[:], T")
 def walk(
     steps: Ints,
     lists: Ints,
@@ -74,22 +132,18 @@ def walk(
     alive: Ints,
     values: Ints,
     weights: Floats,
+    random: Ints,
     like: Any,
 ) -> None:
-    """Walk ``walks`` times; per step, add up rows and work, each walk for as many as it stands for.
+    """Walk ``walks`` times down a tree; per step, add up rows and work, each walk for as many as it stands for.
 
     ``steps`` is int64 [steps, STEP_CELLS], ``lists`` (row of the partition, step that it hangs on), ``lists_of`` the
     addresses of the partitions' neighbours.  ``alive`` counts the walks that came past each step; ``values`` and
-    ``weights`` are scratch, a cell for each step.  Along a tree, where
-    several steps go on from one, each walk goes down all branches.
-
-    Of a list of more than ``through`` elements, a walk takes any, and ends where that does not fit; a shorter one it
-    goes through, and takes any of those that fit, so that more walks arrive (Kim, Kim, Hwang, Moon, Park, Han, SIGMOD
-    2021, §4.1: random walks with intersection).
+    ``weights`` are scratch, a cell for each step, ``through`` and ``random`` are :func:`bind`'s.  Where several steps
+    go on from one, each walk goes down all branches.
     """
     count = len(steps)
     table = partitions.ctypes.data
-    state = 0x2545F4914F6CDD1D
     for _ in range(walks):
         for i in range(count):
             step = steps[i]
@@ -97,41 +151,75 @@ def walk(
             weights[i] = 0.0
             if weight == 0.0:
                 continue
-            first, last = step[1], step[2]
-            state = next_random(state)
-            if first == last:
-                if step[4] == 0:
-                    continue
-                work[i] += weight * step[4]
-                weight *= step[4]
-                values[i] = load(step[3], pick(state, step[4]), LONG)
-                if not fits(values[i], step, lists, apart, table, lists_of, values, -1, like):
-                    continue
-            else:
-                shortest, begin, length = first, 0, -1
-                for k in range(first, last):
-                    near, far = neighbours_of(table, lists[k, 0], values[lists[k, 1]])
-                    if length < 0 or far - near < length:
-                        shortest, begin, length = k, near, far - near
-                work[i] += weight * (1.0 + length * (1.0 + search * (last - first - 1)))
-                if length == 0:
-                    continue
-                ids, found = lists_of[lists[shortest, 0]], 0
-                if length > through:
-                    values[i] = load(ids, begin + pick(state, length), like)
-                    if fits(values[i], step, lists, apart, table, lists_of, values, shortest, like):
-                        found = length
-                else:
-                    for at in range(begin, begin + length):
-                        value = load(ids, at, like)
-                        if fits(value, step, lists, apart, table, lists_of, values, shortest, like):
-                            found += 1
-                            state = next_random(state)
-                            if pick(state, found) == 0:
-                                values[i] = value
-                if found == 0:
-                    continue
-                weight *= found
+            found, length = bind(i, step, lists, apart, table, lists_of, through, values, random, like)
+            work[i] += weight * effort(step, length, search)
+            if found == 0:
+                continue
+            weight *= found
             weights[i] = weight
             rows[i] += weight
             alive[i] += 1
+
+
+@entry(
+    "i8[:, :], i8[:, :], i8[:], i8[:, :], i8[:], i8, i8, f8, f8[:], f8[:], i8[:], i8[:], i8[:, :, :], f8[:, :], "
+    "i8[:], T"
+)
+def walk_together(
+    steps: Ints,
+    lists: Ints,
+    apart: Ints,
+    partitions: Ints,
+    lists_of: Ints,
+    walks: int,
+    least: int,
+    search: float,
+    rows: Floats,
+    work: Floats,
+    alive: Ints,
+    tried: Ints,
+    values: Ints,
+    sums: Floats,
+    random: Ints,
+    like: Any,
+) -> None:
+    """Walk along an order, all walks a step at a time: those that arrived go on in the place of those that did not.
+
+    From each step, walks go on that arrived there, each as often as it stands for matches, until ``least`` of them have
+    arrived at the next one, of a quarter of ``walks`` at least and of ``walks`` at most (sequential Monte Carlo:
+    Doucet, de Freitas, Gordon 2001, §1.3).  Walks that take one way each and end where a vertex does not fit hardly
+    ever get past the third label.  ``rows`` and ``work`` are per step; ``alive`` of so many ``tried`` walks arrived.
+    ``values`` [2, walks, steps] and ``sums`` [2, walks] are scratch, all else is as :func:`walk` has it.
+    """
+    table = partitions.ctypes.data
+    stands, came = 1.0, 1
+    for i in range(len(steps)):
+        step = steps[i]
+        here, there, before, after = values[i % 2], values[1 - i % 2], sums[i % 2], sums[1 - i % 2]
+        scanned, reached, arrived, attempts = 0.0, 0.0, 0, 0
+        while attempts < walks and (arrived < least or 4 * attempts < walks):
+            row = there[arrived]
+            if i > 0:
+                random[0] = next_random(random[0])
+                wanted = before[came - 1] * (pick(random[0], 1 << 30) / float(1 << 30))
+                low, high = 0, came - 1
+                while low < high:
+                    middle = (low + high) // 2
+                    if before[middle] > wanted:
+                        high = middle
+                    else:
+                        low = middle + 1
+                for k in range(i):
+                    row[k] = here[low, k]
+            found, length = bind(i, step, lists, apart, table, lists_of, 0, row, random, like)
+            scanned += effort(step, length, search)
+            attempts += 1
+            if found > 0:
+                reached += found
+                after[arrived] = reached
+                arrived += 1
+        work[i], rows[i] = stands * scanned / attempts, stands * reached / attempts
+        alive[i], tried[i] = arrived, attempts
+        if arrived == 0:
+            return
+        stands, came = rows[i], arrived
