@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import compress
 
 import numpy as np
 
@@ -12,10 +13,13 @@ from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.data.residency import coded_rows
 from graphdb.gpu.join.segmentation import STEP
 from graphdb.gpu.strategies import Strategies
-from graphdb.plan.checks import Above, Unequal
+from graphdb.plan.checks import Above, IsCandidate, Unequal
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.plan.strategy.ski_rental import Bias, ExpectedCost, StrategyTimings
 
+NARROWED = 1e6
+"""Elements that a plan is expected to scan from which on lists are narrowed to candidates: of eight times as many
+entries, which lists seldom have."""
 LEAST = 0.1
 """What a count takes at least beside its steps, in what these take: the clock says no more than that."""
 
@@ -64,8 +68,7 @@ class Costs:
         """
         rates = self._device.rates
         seconds = self.starting(plan) + self.matching.factor * scanned(plan, counting) / rates.intersected
-        uncertain = plan.counting is not None and plan.counting.uncertain
-        if self._beside_host and (uncertain or self._counter.too_wide(plan, counting)):
+        if self._beside_host and self._counter.too_wide(plan, counting):
             seconds = math.inf
         if not counting and plan.steps:
             rows = plan.steps[plan.row_steps - 1].estimate * len(plan.columns)
@@ -110,16 +113,29 @@ class Costs:
 def scanned(plan: PhysicalPlan, counting: bool) -> float:
     """Elements that a join is expected to scan for a plan.
 
-    A count takes the lengths of the last step's lists, of which nothing but bound vertices is left out: each row before
-    it costs that look-up, and no match is scanned or written (``Level.counts_rows`` of :mod:`graphdb.gpu.join.levels`).
+    A single list whose elements must be candidates is one of candidates alone, made once
+    (:func:`graphdb.gpu.join.filter.narrowed`): scanned and found are about as many.  A count takes the lengths of the
+    last step's lists, of which nothing but bound vertices is left out: each row before it costs that look-up, and no
+    match is scanned or written (``Level.counts_rows`` of :mod:`graphdb.gpu.join.levels`).
     """
+    cost = plan.cost
+    known: tuple[type, ...] = (Above, Unequal)
+    if cost >= NARROWED:
+        alone = [step for step in plan.steps if isinstance(step, VertexStep) and _lists(step) == 1]
+        bits = [any(isinstance(check, IsCandidate) and check.many for check in step.checks) for step in alone]
+        cost -= sum(max(step.work - step.estimate, 0.0) for step in compress(alone, bits))
+        known = (*known, IsCandidate)
     last = plan.steps[-1] if len(plan.steps) > 1 else None
-    if not counting or not isinstance(last, VertexStep) or last.constants is not None:
-        return plan.cost
-    lists = len(last.neighbours) - max(last.shared - 1, 0)  # what an earlier step intersected is one
-    if lists != 1 or not all(isinstance(check, Above | Unequal) for check in last.checks):
-        return plan.cost
-    return max(plan.cost - 2.0 * last.estimate, plan.steps[-2].estimate)  # scanned and found are about as many
+    if not counting or not isinstance(last, VertexStep) or last.constants is not None or _lists(last) != 1:
+        return cost
+    if not all(isinstance(check, known) for check in last.checks):
+        return cost
+    return max(cost - 2.0 * last.estimate, plan.steps[-2].estimate)
+
+
+def _lists(step: VertexStep) -> int:
+    """How many lists are intersected for a step: what an earlier one intersected is one."""
+    return len(step.neighbours) - max(step.shared - 1, 0)
 
 
 def timings_of(plan: PhysicalPlan, counting: bool) -> StrategyTimings:

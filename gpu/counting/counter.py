@@ -46,6 +46,8 @@ LONG = 0.4
 """Where the host has a tree, sums are planned only instead of a search that is expected to take so many seconds."""
 RANKING = 3e-8
 """Seconds in which an entry of a list is put in the order of ranks."""
+READYING = 1e-3
+"""Seconds in which the sums of one plan are got ready where all else is there, before any were: memory, weights."""
 LISTED = 10.0
 """Elements read for each that is expected to be counted along lists, and in loops whose vectors fit shared memory."""
 SCATTERED = 0.5
@@ -106,7 +108,9 @@ class Counter:
         self._idle: list[DeviceCliques] = []
         """What counted cliques before, and may again."""
         self._starts, self._bias, self._cliques, self._compiler = Bias(), Bias(), Bias(), Bias()
-        """Of the estimates of what the smallest runs take, of sums, of cliques, and of a kernel's compilation."""
+        """Of the estimates of what the smallest runs take, of sums, of cliques, of a kernel's compilation, …"""
+        self._readying = Bias()
+        """… and of what else getting a plan's sums ready takes."""
         self.milliseconds = 0.0
         """After a count: the device's time."""
 
@@ -118,6 +122,7 @@ class Counter:
             "sums": self._bias,
             "clique lists": self._cliques,
             "compiler": self._compiler,
+            "readying": self._readying,
         }
 
     def expected(self, plan: PhysicalPlan, counting: bool) -> ExpectedCost | None:
@@ -143,13 +148,13 @@ class Counter:
         seconds = self._start + self._bias.factor * self._seconds(summed)
         if ready is not None:
             return ExpectedCost(seconds, sums=True)
-        setup = self._compile_seconds * len(looped - self._known)
-        setup += RANKING * unranked(self._graph, list(summed.partitions.values()))
-        under_way = self._under_way.get(summed)
+        waited = self._compile_seconds * len(looped - self._known)
+        waited += RANKING * unranked(self._graph, list(summed.partitions.values()))
+        setup, under_way = waited + READYING * self._readying.factor, self._under_way.get(summed)
         if under_way is not None:  # what has taken so long may take as long again
             passed = time.monotonic() - under_way.started
             setup = max(setup - passed, passed)
-        return ExpectedCost(seconds, setup, in_background=True, sums=True)
+        return ExpectedCost(seconds, setup, in_background=waited > 0.0 or under_way is not None, sums=True)
 
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long another way.  Sums that would have been sooner are got ready, if that adds up."""
@@ -159,7 +164,7 @@ class Counter:
         if counting:
             plan.cache[_SPENT] = plan.cache.get(_SPENT, 0.0) + seconds
         summed, expected = self._sums(plan, counting), self.expected(plan, counting)
-        if summed is None or expected is None or not expected.setup or summed in self._under_way:
+        if summed is None or expected is None or not expected.in_background or summed in self._under_way:
             return
         saved, parts = seconds - expected.seconds, self._new(summed)
         if expected.seconds < UNLIKELY * seconds:  # the estimate may be too high
@@ -214,7 +219,7 @@ class Counter:
         sums are ready, or None where they are not got ready now.
         """
         summed, expected = self._sums(plan, counting), self.expected(plan, counting)
-        if summed is None or expected is None or not expected.setup:
+        if summed is None or expected is None or not expected.in_background:
             return None
         saved = seconds - expected.seconds
         missed = saved + sum(self._missed.get(part, 0.0) for part in self._new(summed))
@@ -351,13 +356,16 @@ class Counter:
     def _sums(self, plan: PhysicalPlan, counting: bool) -> CountingPlan | None:
         """The sums that count a plan, if there are any.
 
-        Where the CPU counts along a tree, or the search was expected to cost less, only for the dearest matches, and
-        plans that are counted again and again: to write down the sums takes longer than most such counts do.
+        Where the CPU counts along a tree, or the search was expected to cost less, only for the dearest matches, plans
+        that are counted again and again, and searches that nobody stops: to write down the sums takes longer than most
+        such counts do.
         """
         found = plan.counting
         if counting and found is None and plan.otherwise is not None:
             if plan.tree is not None:
                 dear = self._matched(plan) > LONG and not (self._beside_host and plan.tree.cost < DEAR)
+            elif plan.doubtful and not self._beside_host:
+                dear = True
             else:
                 dear = plan.cache.get(_SPENT, 0.0) > OFTEN
             found = plan.otherwise() if dear or (self._pinned and plan.tree is not None) else None
@@ -417,14 +425,17 @@ class Counter:
         return self._device.memory.cached_or_built("count", plan, lambda: self._built(plan, watch))
 
     def _built(self, plan: CountingPlan, watch: Watch | None) -> DeviceCount | _Unable:
-        parts, origins = _looped(plan) - self._known, self._device.code.origins
-        before, started = origins["compiler"], time.monotonic()
+        parts, unranked_before = _looped(plan) - self._known, unranked(self._graph, list(plan.partitions.values()))
+        before, started = dict(self._device.code.origins), time.monotonic()
         try:
             built = DeviceCount(self._device, self._graph, plan, while_alive if watch is None else watch.check)
         except Unsupported as error:
             return _Unable(isinstance(error, TooWide))
-        if parts and origins["compiler"] > before:  # else all were cached; parts of one shape share a kernel
-            self._compiler.note(COMPILING * len(parts), time.monotonic() - started)
+        taken, now = time.monotonic() - started, self._device.code.origins
+        if parts and now["compiler"] > before["compiler"]:  # else all were cached; parts of one shape share a kernel
+            self._compiler.note(COMPILING * len(parts), taken)
+        elif now == before and not unranked_before:
+            self._readying.note(READYING, taken)
         self._known |= _looped(plan)
         return built
 

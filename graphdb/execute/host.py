@@ -34,6 +34,7 @@ from graphdb.plan.domains import DomainSearch, LabelledLists
 from graphdb.plan.executor import Block, Control, OutOfRange, Overran, Traffic
 from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
+from graphdb.plan.passes.counting import QUICK
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.shares import Division, Partial, rank_division, root_division
 from graphdb.plan.strategy.ski_rental import LONGER, OFTEN, Decision, ExpectedCost, StrategyTimings
@@ -250,21 +251,22 @@ class HostExecutor:
             return "twins"
         if plan.tree is not None and self._fits(plan.tree):
             return "tree"
-        return None if plan.counting is None else "sums"
+        return "sums" if plan.counting is not None or plan.doubtful else None
 
     def _known(self, plan: PhysicalPlan, sums: str) -> _Known:
         """What is known of a plan's counts.
 
-        The first is without a search, which needs a program that is not written then, unless few elements are expected
-        and the sums may be more than they seem; later ones go by what was measured, or is expected.
+        The first is without a search, which needs a program that is not written then, unless a search is expected to be
+        so quick that sums are planned only once it was not; later ones go by what was measured, or is expected.
         """
         known: _Known | None = plan.cache.get(_KNOWN)
         if known is None:
             work = {"twins": plan.twins, "tree": plan.tree, "sums": plan.counting}[sums]
-            summed = float(work.choices[-1]) if isinstance(work, TwinCount) else work.cost if work is not None else 0.0
+            summed = (
+                float(work.choices[-1]) if isinstance(work, TwinCount) else work.cost if work is not None else QUICK
+            )
             costs = {sums: ExpectedCost(summed / RATE), _SEARCH: ExpectedCost(plan.cost / RATE)}
-            soon = sums == "sums" and plan.counting is not None and plan.counting.uncertain and plan.cost < summed
-            known = plan.cache[_KNOWN] = _Known(costs, Decision(_SEARCH if soon else sums, costs, 1))
+            known = plan.cache[_KNOWN] = _Known(costs, Decision(_SEARCH if work is None else sums, costs, 1))
         return known
 
     def _summed(self, plan: PhysicalPlan, sums: str, control: Control) -> int | None:
@@ -276,8 +278,8 @@ class HostExecutor:
             return count_along_tree(
                 plan.tree, control, self.threads, yield_work=self.yield_work, inline_cost=self.inline_cost
             )
-        assert plan.counting is not None
-        return count_matches(plan.counting, control, self.threads, self.memory_limit)
+        counting = plan.sums
+        return None if counting is None else count_matches(counting, control, self.threads, self.memory_limit)
 
     def _searched_soon(self, plan: PhysicalPlan, control: Control, sums: str, known: _Known) -> int | None:
         """The number of matches by a search, unless that takes much longer than what counts without one."""
@@ -343,8 +345,8 @@ class HostExecutor:
                 return rank_division(plan.clique)
             if counting and (plan.twins is not None or plan.tree is not None):
                 return None  # linear
-            if plan.counting is not None:
-                return vertex_division(plan.counting)
+            if (sums := plan.sums) is not None:
+                return vertex_division(sums)
         return root_division(plan)
 
     def rows_of(self, plan: PhysicalPlan, division: Division, control: Control) -> Iterator[Block]:
@@ -364,15 +366,15 @@ class HostExecutor:
             assert plan.clique is not None
             return (count_cliques(plan.clique, self.threads, control) * plan.automorphisms,)
         if division.unit == "vertices":
-            assert plan.counting is not None
-            return self._part_sums(plan.counting, control)
+            assert plan.sums is not None
+            return self._part_sums(plan.sums, control)
         return (self._searched(plan, control, control.limit_of(plan)),)
 
     def total(self, plan: PhysicalPlan, division: Division, sums: Partial) -> int:
         """The number of matches, from the sums over all shares."""
         if division.unit == "vertices":
-            assert plan.counting is not None
-            terms = plan.counting.terms
+            assert plan.sums is not None
+            terms = plan.sums.terms
             return added_up(terms, dict(zip(parts_of(terms), sums, strict=True)))
         return sums[0]
 

@@ -63,6 +63,5 @@ def _work(plan: PhysicalPlan, counting: bool) -> tuple[str, float]:
     if counting and plan.tree is not None:
         return "tree", plan.tree.cost
     if (counting or plan.duplicates != "keep") and plan.counting is not None:
-        soon = counting and plan.counting.uncertain and plan.cost < plan.counting.cost
-        return ("search", plan.cost) if soon else ("sums", plan.counting.cost)
+        return "sums", plan.counting.cost
     return "search", plan.cost

@@ -48,6 +48,8 @@ class VertexStep:
     shared: int = 0
     """So many of the first ``neighbours`` are intersected when the last of them is bound, and that is     row_steps and
     reused until one of them changes; 0 or at least 2."""
+    work: float = field(default=0.0, compare=False)
+    """Elements that a search is expected to scan for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +289,9 @@ class PhysicalPlan:
     otherwise: Callable[[], CountingPlan | None] | None = field(default=None, repr=False)
     """Plans, when first asked, sums that count the matches: for who walks along no trees, or counts so often that they
     pay where the search was expected to cost less."""
+    doubtful: bool = False
+    """Whether a search that is expected to be quick may go through very many matches
+    (:func:`graphdb.plan.passes.counting.explosive`): it is stopped after a while, and ``otherwise`` counts."""
     weighed: CountingPlan | None = field(default=None, repr=False)
     """How to count all parallel edges, of which the steps know one: instead of assigning edges to what a search
     finds."""
@@ -308,6 +313,11 @@ class PhysicalPlan:
         """The partitions that it reads, in the order of its program's table."""
         known = {item.row: item for item in self.program.alive if isinstance(item, Partition)}
         return [known[row] for row in map(tuple, self.program.partitions.tolist())]
+
+    @property
+    def sums(self) -> CountingPlan | None:
+        """What counts without enumerating the matches, for who cannot stop a doubtful search: sums are planned now."""
+        return self.otherwise() if self.doubtful and self.otherwise is not None else self.counting
 
     @property
     def program(self) -> Program:

@@ -163,11 +163,13 @@ def test_counts_beyond_64_bits_are_the_hosts(device: None) -> None:
 def test_searches_without_a_bound_are_left_to_a_host_that_counts(device: None) -> None:
     plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), complete(8), counting="always")
     assert plan.counting is not None
-    plan = replace(plan, cost=1e9, counting=replace(plan.counting, cost=1e8, uncertain=True))
+    plan = replace(plan, cost=1e9, counting=replace(plan.counting, cost=1e8))
     executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0, beside_host=True))
-    with mock.patch(
-        "graphdb.gpu.counting.counter.Counter.expected", return_value=None
-    ):  # it has no kernel for these sums
+    counter = "graphdb.gpu.counting.counter.Counter"
+    with (
+        mock.patch(f"{counter}.expected", return_value=None),  # it has no kernel for these sums
+        mock.patch(f"{counter}.too_wide", return_value=True),
+    ):
         executor._opened()
         assert executor.count(plan) == 336
         assert executor.describe(plan).startswith("cpu; expected: cpu 574.4 ms, cuda:0 inf ms")

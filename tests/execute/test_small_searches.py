@@ -17,6 +17,7 @@ from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.executor import Control, Overran
+from graphdb.plan.passes import pipeline
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.storage.graph.array_source import ArraySource
@@ -125,10 +126,10 @@ def test_what_may_explode_is_searched_first_where_that_is_expected_to_be_quick(s
     plan = make_plan(pattern, graph, counting="always")
     assert plan.counting is not None
     executor = HostExecutor(1)
-    uncertain = replace(plan, cost=50.0, counting=replace(plan.counting, uncertain=True))
     sums = mock.Mock(side_effect=AssertionError("summed up"))
-    with mock.patch.object(host, "count_matches", sums), mock.patch.object(host, "SOON", 60.0):
-        assert [executor.count(uncertain) for _ in range(3)] == [2] * 3
+    doubtful = replace(plan, cost=50.0, counting=None, doubtful=True, otherwise=sums)
+    with mock.patch.object(host, "SOON", 60.0):
+        assert [executor.count(doubtful) for _ in range(3)] == [2] * 3
     certain = replace(plan, cost=50.0)
     searched = mock.Mock(side_effect=AssertionError("searched"))
     with mock.patch.object(executor, "_searched", searched):
@@ -147,6 +148,32 @@ def test_a_search_that_explodes_is_left_within_milliseconds() -> None:
     )
     plan = make_plan(pattern, graph, counting="always")
     assert plan.counting is not None
-    uncertain, executor = replace(plan, cost=50.0, counting=replace(plan.counting, uncertain=True)), HostExecutor(1)
+    otherwise = mock.Mock(return_value=plan.counting)
+    doubtful, executor = replace(plan, cost=50.0, counting=None, doubtful=True, otherwise=otherwise), HostExecutor(1)
     for _ in range(3):
-        assert executor.count(uncertain, Control(timeout=30.0)) == 60 * 59**9
+        assert executor.count(doubtful, Control(timeout=30.0)) == 60 * 59**9
+    assert executor.division(doubtful, True, Control()) is None  # sums along edges are one piece; no search is divided
+
+
+def test_sums_of_a_search_that_may_explode_are_planned_once_it_has() -> None:
+    """Paths of nine edges, each of which may lead to a hub; none does."""
+    chain = [(i, i + 1) for i in range(9)]
+    others = [(x, x + 1) for x in range(10, 4000, 2)] + [(4000, x) for x in range(4001, 4300)]
+    source, target = np.array(chain + others).T
+    graph = DataGraph(ArraySource(source, np.full(len(source), 4300), target, 4301))
+    first = PatternVertex("v0", candidates=np.array([0]))
+    pattern = PatternGraph(
+        (first, *(PatternVertex(f"v{i}") for i in range(1, 10))),
+        tuple(PatternEdge(f"e{i}", i, i + 1, (4300,), True, 0) for i in range(9)),
+        (Clause(MatchMode.REPEATABLE_ELEMENTS, tuple(range(10))),),
+        count_only=True,
+    )
+    with mock.patch.object(pipeline, "counting_plan", wraps=pipeline.counting_plan) as planned:
+        plan = make_plan(pattern, graph)
+        assert plan.doubtful
+        assert not planned.called
+        assert HostExecutor(1).count(plan) == 1
+    assert plan.sums is not None
+    late = HostExecutor(1)
+    with mock.patch.object(late, "_searched", side_effect=Overran):
+        assert late.count(plan) == 1

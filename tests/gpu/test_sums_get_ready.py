@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import replace
 from typing import Any
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 
 from graphdb.common.errors import MemoryLimitError, QueryTimeout
+from graphdb.gpu import costs
 from graphdb.gpu.costs import scanned, timings_of
 from graphdb.gpu.counting import counter
+from graphdb.plan.checks import IsCandidate
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from tests import emulator
@@ -332,3 +335,35 @@ def test_what_is_only_measured_says_nothing_of_what_a_device_takes(executor: Any
     control = Control()
     executor.count(plan, control)
     assert control.disturbed
+
+
+def test_sums_of_a_new_plan_are_got_ready_first_though_their_kernels_are_there(executor: Any) -> None:
+    """Which takes as long as a small count elsewhere: it is expected, and learned; no thread is begun for it."""
+    graph, label = graph_of(40, 160, 1)
+    plans = [make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always") for _ in range(2)]
+    counter = executor._counter
+    want = counter.count(plans[0], Control())
+    expected = counter.expected(plans[1], True)
+    assert 0.0 < expected.setup < counter._compile_seconds / 10
+    assert not expected.in_background
+    assert counter.begin(plans[1], True, 1.0) is None
+    counter.missed(plans[1], True, 1.0)
+    assert not counter.busy
+    before = counter._readying.factor
+    assert counter.count(plans[1], Control()) == want
+    assert counter._readying.factor != before
+    assert counter.expected(plans[1], True).setup == 0.0
+
+
+def test_lists_of_candidates_alone_are_expected_to_be_shorter(executor: Any) -> None:
+    """A join leaves out what is no candidate before it begins, and counts such a list by its length."""
+    graph, label = graph_of(5000, 40_000, 6)
+    sets = tuple(np.flatnonzero(np.arange(5000) % 4 == i) for i in range(4))
+    plan = make_plan(pattern_of(((0, 1), (1, 2), (2, 3)), label, sets), graph, counting="never")
+    assert any(isinstance(check, IsCandidate) for step in plan.steps for check in step.checks)
+    levels = executor.strategies.join._levels(plan, counting=True).levels
+    with mock.patch.object(costs, "NARROWED", 0.0):
+        assert levels[-1].counts_rows
+        assert plan.steps[-2].estimate <= scanned(plan, True) < scanned(plan, False) < plan.cost / 2
+    with mock.patch.object(costs, "NARROWED", math.inf):
+        assert scanned(plan, True) == plan.cost

@@ -316,7 +316,7 @@ def test_dear_trees_give_way_to_sums(seed: int) -> None:
     assert plan.otherwise is not None
     other = plan.otherwise()
     assert other is plan.otherwise()
-    with mock.patch.object(passes, "DEAR", 0.0), mock.patch.object(tree, "LOOK", -1.0):
+    with mock.patch.object(passes, "BESIDE", 0.0), mock.patch.object(tree, "LOOK", -1.0):
         counting = make_plan(pattern, graph)
         dear = replace(plan.tree, cost=1e12)
         with mock.patch.object(passes, "_tree", return_value=dear):

@@ -59,9 +59,6 @@ class CountingPlan:
     instead_of: float
     root: int = -1
     """The pattern vertex by which matches are counted; -1: all together."""
-    uncertain: bool = False
-    """Whether going through the matches may take for ever, whatever is expected: see
-    :func:`graphdb.plan.passes.counting.explosive`."""
 
     @property
     def worker_bytes(self) -> int:

@@ -29,8 +29,7 @@ Floats = NDArray[np.float64]
 Pair = tuple[int, int]
 
 DEAR = 1e7
-"""Trees that are expected to scan so many elements (a tenth of a second) are compared with counting as a sum of
-products."""
+"""Trees that are expected to scan so many elements (a tenth of a second) are compared with what a device sums up."""
 LOOK = 5_000.0
 """Trees that are expected to scan fewer elements are not looked at with random walks (some 0.2 ms)."""
 CACHED = 1.5

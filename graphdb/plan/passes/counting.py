@@ -150,7 +150,6 @@ def counting_plan(
         cost=cost,
         instead_of=instead_of,
         root=root,
-        uncertain=uncertain,
     )
     cost += VECTOR * plan.shared_bytes / 8
     return replace(plan, cost=cost) if always or cost <= instead_of else None

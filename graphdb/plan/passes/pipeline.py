@@ -17,14 +17,14 @@ from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.candidates.refinement import Refine
 from graphdb.plan.candidates.space import candidate_space
 from graphdb.plan.checks import Above, EdgeCount, HasSignature, Unequal
-from graphdb.plan.counting.tree import DEAR, LOOK, TreeCount, tree_count, tree_order
+from graphdb.plan.counting.tree import LOOK, TreeCount, tree_count, tree_order
 from graphdb.plan.counting.twins import CHOICE, twin_count
 from graphdb.plan.injectivity import unequal_vertices
 from graphdb.plan.lower import lower
 from graphdb.plan.ordering.prefix import output_vertices, rows_first, search_cost
 from graphdb.plan.ordering.sample import modelled, walked_order
 from graphdb.plan.passes.conditions import choose_edges, place_checks, require_distinct, require_edges, require_induced
-from graphdb.plan.passes.counting import MOST_COMPILED, WORTH, counting_plan
+from graphdb.plan.passes.counting import MOST_COMPILED, MOST_TRUSTED, QUICK, WORTH, counting_plan, explosive
 from graphdb.plan.passes.draft import Draft
 from graphdb.plan.passes.pigeonhole import overfull
 from graphdb.plan.passes.steps import bind_edges, bind_vertices, drop_implied, share_intersections, use_signatures
@@ -32,6 +32,12 @@ from graphdb.plan.physical import CliqueCount, Origin, PhysicalPlan
 from graphdb.plan.symmetry import differ, symmetry
 from graphdb.storage.graph.data_graph import DataGraph
 
+BESIDE = 4e7
+"""Trees that are expected to scan so many elements (0.4 s of one thread) are compared with counting as a sum of
+products, which takes some milliseconds to find, and seldom costs less."""
+LOOKED = 3e6
+"""Sums that are expected to cost so many elements (30 ms of one thread) are compared with what random walks say of the
+search: a device may go through the matches sooner."""
 TRUSTED = 4.0
 """A search that symmetry helps must promise to cost so many times less than a tree: estimates err more about it."""
 
@@ -51,15 +57,11 @@ def make_plan(
     if overfull(pattern, graph):
         pattern = _unmatched(pattern, 0)
     # Nobody looks at samples for a search that gives way to counting whatever they say.
-    draft = Draft(
-        pattern,
-        graph,
-        counting,
-        sampled=counting != "auto" or not pattern.count_only or pattern.limit is not None,
-        refine=refine,
-    )
+    enumerated = counting != "auto" or not pattern.count_only or pattern.limit is not None
+    draft = Draft(pattern, graph, counting, sampled=enumerated or len(pattern.edges) > MOST_TRUSTED, refine=refine)
     plan = _plan(draft)
-    if draft.unsure and plan.counting is None and plan.clique is None:  # cliques are counted in no order of ours
+    certain = plan.clique is not None or (plan.counting is not None and plan.counting.cost < LOOKED)
+    if draft.unsure and not certain:  # cliques are counted in no order of ours
         again = Draft(pattern, graph, counting, refine=refine, counted=draft.counted)
         again.plain, again.modelled = draft.plain, draft.modelled
         plan = _plan(again)
@@ -81,7 +83,7 @@ def _plan(draft: Draft) -> PhysicalPlan:
     later = partial(counting_plan, pattern, graph, conditions, plan, always=True, most=MOST_COMPILED)
     tree = _tree(draft, cost) if counting == "auto" else None
     if tree is not None:
-        found = counting_plan(pattern, graph, conditions, plan, beside=tree.cost) if tree.cost > DEAR else None
+        found = counting_plan(pattern, graph, conditions, plan, beside=tree.cost) if tree.cost > BESIDE else None
         if found is not None:
             return replace(plan, counting=found)
         return replace(plan, tree=tree, otherwise=cache(later))
@@ -91,15 +93,16 @@ def _plan(draft: Draft) -> PhysicalPlan:
         return replace(plan, clique=clique)
     if not countable or counting == "never":
         return plan
-    found = counting_plan(
-        pattern, graph, conditions, plan, sampled=not draft.unsure, always=counting == "always", known=draft.counted
-    )
+    summed = partial(counting_plan, pattern, graph, conditions, plan, known=draft.counted)
+    bounded = counting == "always" or not pattern.count_only or pattern.limit is not None
+    doubtful = not bounded and bool(plan.cost < QUICK) and explosive(pattern, graph, plan)
+    found = None if doubtful else summed(sampled=not draft.unsure, always=counting == "always")
     dear = plan.cost if found is None else found.cost
     twins = None
     if counting != "always" and dear >= WORTH and pattern.limit is None:
         twins = twin_count(pattern, graph, conditions, dear / CHOICE)
-    otherwise = cache(later) if found is None and pattern.count_only and counting == "auto" else None
-    return replace(plan, counting=found, twins=twins, otherwise=otherwise)
+    otherwise = cache(summed if doubtful else later) if found is None and not bounded else None
+    return replace(plan, counting=found, twins=twins, otherwise=otherwise, doubtful=doubtful)
 
 
 def without_matches(pattern: PatternGraph) -> PatternGraph | None:

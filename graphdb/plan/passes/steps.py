@@ -93,7 +93,7 @@ def bind_vertices(draft: Draft) -> None:
             candidates = np.ascontiguousarray(candidates, dtype=np.int64)
             many = draft.visits[i] * log2(len(candidates)) > len(candidates) + draft.graph.vertices / 64
             draft.checks.append(IsCandidate(v, candidates, many))
-        draft.steps.append(VertexStep(v, lists, scan, constants, (), draft.rows[i]))
+        draft.steps.append(VertexStep(v, lists, scan, constants, (), draft.rows[i], work=draft.visits[i]))
 
 
 def drop_implied(draft: Draft) -> None:

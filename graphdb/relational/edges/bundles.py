@@ -40,7 +40,7 @@ _BLOCK = 1 << 16
 def is_searched(plan: PhysicalPlan) -> bool:
     """Whether the rows of a plan, or their number, are found by a search for all of a pattern's edges."""
     others = (plan.weighed, plan.counting, plan.tree, plan.clique, plan.twins, plan.scan)
-    return all(other is None for other in others)
+    return not plan.doubtful and all(other is None for other in others)
 
 
 def vertices_alone(
