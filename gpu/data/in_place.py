@@ -2,8 +2,7 @@
 
 What a batch writes stands behind everything before it, in the host's pool as in the copy: so a copy follows by that
 tail, and by the rows of the table of those vertices that changed.  It takes the time of the batch and of the lists
-that it changes, whatever the graph has; a copy that is far behind gets the table whole.  The copy has free space where
-the host's pool has it.
+that it changes, whatever the graph has; a copy that is far behind gets the table whole.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ Scatter = Callable[[Any, Any, Any], None]
 """Writes rows of a table by their numbers (:meth:`graphdb.gpu.code.launch.Device.scatter`)."""
 SPANS = "spans"
 """What such copies are cached as, each by the :class:`~graphdb.storage.graph.in_place.spans.Spans` that it is of."""
+_FREE_AT_FIRST, _FREE_LATER, _SLACK = 8, 2, 1 << 12
+"""One part in so many of a copy is free when it is made, and where it has grown, and so many elements more."""
 _ROW = 16
 """Bytes of a row of the table; its number has half as many."""
 
@@ -71,18 +72,15 @@ class SpansCopy:
             if self.version == spans.version:
                 return
             used = spans.arrays
-            capacities = (len(spans.neighbours), len(spans.code_offsets), len(spans.codes))
             copies = (self._neighbours, self._code_offsets, self._codes)
-            self._neighbours, self._code_offsets, self._codes = map(
-                self._with_tail, copies, self._sizes, used, capacities
-            )
+            self._neighbours, self._code_offsets, self._codes = map(self._with_tail, copies, self._sizes, used)
             changed = _rows_to_write(spans, self.version)
             if changed is None or self._table is None or self._table.size != spans.table.size:
                 if self._table is None or self._table.size != spans.table.size:
                     self._table = self._memory.empty(spans.table.size, np.int64)
                 self._memory.write(self._table, spans.table.reshape(-1))
             elif len(changed):
-                rows, values = self._memory.upload(changed), self._memory.upload(spans.table[changed])
+                rows, values = self._memory.upload(changed), self._memory.upload(spans.rows_of(changed))
                 scatter(self._table, rows, values)
             self._sizes = _sizes(spans)
             self.version = spans.version
@@ -96,12 +94,13 @@ class SpansCopy:
         changed = _rows_to_write(spans, self.version)
         return tails + (spans.table.nbytes if changed is None else len(changed) * _ROW * 3 // 2)
 
-    def _with_tail(self, copy: Any, done: int, values: NDArray[Any] | None, capacity: int) -> Any:
+    def _with_tail(self, copy: Any, done: int, values: NDArray[Any] | None) -> Any:
         """The copy of an array of which ``done`` elements are there, with all of them."""
         if values is None:
             return None
         if copy is None or copy.size < len(values):
-            larger = self._memory.empty(capacity, values.dtype)
+            free = len(values) // (_FREE_AT_FIRST if copy is None else _FREE_LATER)
+            larger = self._memory.empty(len(values) + free + _SLACK, values.dtype)
             if copy is not None:
                 larger[:done] = copy[:done]
             copy = larger

@@ -281,9 +281,7 @@ def measure(device: Device, name: str, edges: int, arguments: Any) -> list[Table
             changed.notes.append(f"lists, {each:,}, {label}, a thread for each: {text}")
             print(changed.notes[-1], flush=True)
     for direction, own in lists.items():
-        host = sum(
-            array.nbytes for array in (own.spans.table, own.spans.neighbours, own.spans.code_offsets, own.spans.codes)
-        )
+        host = sum(array.nbytes for array in (own.spans.table, *own.spans.arrays) if array is not None)
         sizes = (host, own.copy.nbytes, own.packed.nbytes)
         memory.add(direction, f"{own.check():,}", *(f"{size / 1e6:.0f}" for size in sizes))
     columns = ["query of out", "answer", "lists", "packed", "packed / lists"]

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphdb.execute.host import HostExecutor
+from graphdb.gpu.data import in_place
 from graphdb.gpu.data.in_place import SPANS
 from graphdb.pattern.graph import PatternGraph
 from graphdb.plan.passes.pipeline import make_plan
@@ -77,6 +78,8 @@ def test_answers_are_those_of_a_graph_made_anew(
     graph, vertices = graph_of(data), VERTICES
     with ExitStack() as sizes:
         sizes.enter_context(mock.patch.object(spans, "_SLACK", slack))
+        sizes.enter_context(mock.patch.object(spans, "_FREE", min(slack, 1.5)))
+        sizes.enter_context(mock.patch.object(in_place, "_SLACK", slack))
         sizes.enter_context(mock.patch.object(spans, "_LOGGED", logged))
         for wanted in PATTERNS:
             rows_of(device, wanted, graph)

@@ -322,11 +322,17 @@ def test_estimates_are_made_anew_once_much_has_changed() -> None:
 @settings(max_examples=scaled(60), deadline=None)
 @given(st.integers(0, 300), st.sampled_from([2, 9, 1 << 20, 1 << 30, 1 << 40]), st.integers(0, 1 << 30))
 def test_changes_are_in_order_by_vertex_neighbour_and_code(rows: int, vertices: int, seed: int) -> None:
-    """Equal ones in the order in which they happened, also where ids and number are too large for one integer."""
+    """Of equal ones the last, also where ids and number are too large for one integer."""
     draw = np.random.default_rng(seed)
-    source, target, code = (draw.integers(0, most, rows) for most in (vertices, vertices, 4))
-    found = partitions._sorted(source, target, code)
-    assert found.tolist() == sorted(range(rows), key=lambda i: (source[i], target[i], code[i]))
+    source, target, code = (draw.integers(7, 7 + most, rows) for most in (vertices, vertices, 4))
+    comes = draw.integers(0, 2, rows)
+    found = partitions._latest(source, target, code, comes)
+    happened = dict(
+        zip(zip(*(each.tolist() for each in (source, target, code)), strict=True), comes.tolist(), strict=True)
+    )
+    assert list(zip(*(each.tolist() for each in found), strict=True)) == [
+        (*key, happened[key]) for key in sorted(happened)
+    ]
 
 
 def test_edges_at_vertex_labels_follow_batches() -> None:

@@ -35,7 +35,9 @@ Ints = NDArray[np.int64]
 
 _NOBODY: Ints = np.empty(0, np.int64)
 _SLACK = 1 << 12
-"""Entries that are free in a new pool, beside an eighth of those in use."""
+_FREE = 1.5
+"""So many times the entries in use are free in a new pool, and some more: as a rule it is sparse before it is full.
+Memory that is not written to costs nothing."""
 _LOGGED = 4
 """The vertices of the latest changes are remembered, as long as they are at most one in so many of all."""
 
@@ -74,13 +76,13 @@ class Spans:
         self.table = np.zeros((int(keys[-1]) + 1 if len(keys) else 0, 2), np.int64)
         self.table[keys, 0], self.table[keys, 1] = begins, begins + lengths
         used = len(neighbours)
-        self.neighbours = _extended(neighbours, _with_slack(used))
+        self.neighbours = _extended(neighbours, _with_space(used))
         self.code_offsets, self.codes = np.empty(0, np.int64), np.empty(0, np.int64)
         self._state = np.zeros(CELLS, np.int64)
         self._state[[USED, LIVE, LONGEST]] = used, used, lengths.max(initial=0)
         if code_offsets is not None and codes is not None:
-            self.code_offsets = _extended(code_offsets, _with_slack(used) + 1)
-            self.codes = _extended(codes, _with_slack(len(codes)))
+            self.code_offsets = _extended(code_offsets, _with_space(used) + 1)
+            self.codes = _extended(codes, _with_space(len(codes)))
             self._state[CODES] = len(codes)
             self._state[SEVERAL] = int(len(codes) > used)
         self.most = max(int(self.neighbours[:used].max(initial=-1)), len(self.table) - 1)
@@ -89,6 +91,8 @@ class Spans:
         self._log: deque[Ints] = deque()
         """The vertices that each of the latest batches changed."""
         self._logged = 0
+        self._rows: Ints = np.empty((0, 2), np.int64)
+        """The rows of the table that the latest batch wrote."""
 
     @property
     def sparse(self) -> bool:
@@ -106,35 +110,44 @@ class Spans:
             return _NOBODY, _NOBODY
         begins = np.append(np.flatnonzero(np.diff(source, prepend=source[0] - 1)), len(source))
         vertices = source[begins[:-1]]
-        rows = int(vertices[-1]) + 1
-        if rows > len(self.table):
-            self.table = _extended(self.table, max(rows, len(self.table) * 9 // 8), fill=0)
-        spans = self.table[vertices]
-        entries = int((spans[:, 1] - spans[:, 0]).sum()) + int(comes.sum())
-        used = int(self._state[USED])
-        if used + entries > len(self.neighbours):
-            self.neighbours = _extended(self.neighbours[:used], _grown(used + entries))
-        if len(self.code_offsets):
-            old = int((self.code_offsets[spans[:, 1]] - self.code_offsets[spans[:, 0]])[spans[:, 1] > 0].sum())
-            if len(self.code_offsets) <= len(self.neighbours):
-                self.code_offsets = _extended(self.code_offsets[: used + 1], len(self.neighbours) + 1)
-            known = int(self._state[CODES])
-            if known + old + len(codes) > len(self.codes):
-                self.codes = _extended(self.codes[:known], _grown(known + old + len(codes)))
+        needed = int(vertices[-1]) + 1
+        if needed > len(self.table):
+            self.table = _extended(self.table, max(needed, len(self.table) * 9 // 8), fill=0)
+        rows, lengths = np.empty((len(vertices), 2), np.int64), np.empty(len(vertices), np.int64)
+        batch = (vertices, begins, target, codes, comes, rows, lengths)
         self._state[KEYS] = 0
-        arrays = (self.table, self.neighbours, self.code_offsets, self.codes, self._state)
-        rewrite_lists(vertices, begins, target, codes, comes, *arrays)
+        done = self._rewrite(0, batch)
+        while done < len(vertices):
+            self._reserve(int(vertices[done]), int(begins[done + 1] - begins[done]))
+            done = self._rewrite(done, batch)
         self.most = max(self.most, int(vertices[-1]), int(target.max()))
-        self._note(vertices)
+        self._note(vertices, rows)
         if not self._state[KEYS]:
             return _NOBODY, _NOBODY
-        begins, ends = self.table[vertices].T
-        had, have = spans[:, 1] > spans[:, 0], ends > begins
-        return vertices[have & ~had], vertices[had & ~have]
+        have = rows[:, 1] > rows[:, 0]
+        return vertices[have & (lengths == 0)], vertices[~have & (lengths > 0)]
 
-    def _note(self, vertices: Ints) -> None:
+    def _rewrite(self, first: int, batch: tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints]) -> int:
+        return rewrite_lists(first, *batch, self.table, self.neighbours, self.code_offsets, self.codes, self._state)
+
+    def _reserve(self, vertex: int, changes: int) -> None:
+        """Have a pool with space for the list of a vertex after so many changes, and for others."""
+        begin, end = self.table[vertex].tolist()
+        used, codes = int(self._state[USED]), int(self._state[CODES])
+        wanted = used + end - begin + changes
+        if wanted > len(self.neighbours):
+            self.neighbours = _extended(self.neighbours[:used], _with_space(wanted))
+        if len(self.code_offsets):
+            if wanted >= len(self.code_offsets):
+                self.code_offsets = _extended(self.code_offsets[: used + 1], _with_space(wanted) + 1)
+            wanted = codes + changes + int(self.code_offsets[end] - self.code_offsets[begin])
+            if wanted > len(self.codes):
+                self.codes = _extended(self.codes[:codes], _with_space(wanted))
+
+    def _note(self, vertices: Ints, rows: Ints) -> None:
         """Remember what the latest batch changed, and forget what is older than copies follow."""
         self.version += 1
+        self._rows = rows
         self._log.append(vertices)
         self._logged += len(vertices)
         while self._logged * _LOGGED > len(self.table) + _SLACK:
@@ -147,7 +160,14 @@ class Spans:
         behind = self.version - version
         if behind > len(self._log):
             return None
+        if behind == 1:
+            return self._log[-1]
         return np.concatenate([np.empty(0, np.int64), *(self._log[-i] for i in range(1, behind + 1))])
+
+    def rows_of(self, vertices: Ints) -> Ints:
+        """Rows of the table, int64 [vertices, 2]; those that the latest batch changed are at hand."""
+        latest = self._log[-1] if self._log else None
+        return self._rows if vertices is latest else self.table[vertices]
 
     def laid_out(self) -> Spans:
         """The same lists in a pool of their own, without what is abandoned."""
@@ -157,9 +177,9 @@ class Spans:
         codes = int((self.code_offsets[ends] - self.code_offsets[begins]).sum()) if coded else 0
         found = copy(self)
         found.table = np.zeros_like(self.table)
-        found.neighbours = np.empty(_grown(live), self.neighbours.dtype)
-        found.code_offsets = np.empty(_grown(live) + 1 if coded else 0, np.int64)
-        found.codes = np.empty(_grown(codes) if coded else 0, np.int64)
+        found.neighbours = np.empty(_with_space(live), self.neighbours.dtype)
+        found.code_offsets = np.empty(_with_space(live) + 1 if coded else 0, np.int64)
+        found.codes = np.empty(_with_space(codes) if coded else 0, np.int64)
         before, after = ((each.table, each.neighbours, each.code_offsets, each.codes) for each in (self, found))
         lay_out(*before, *after)
         found._state = np.zeros(CELLS, np.int64)
@@ -187,13 +207,9 @@ class Spans:
         return not self._state[SEVERAL]
 
 
-def _with_slack(entries: int) -> int:
-    return entries + entries // 8 + _SLACK
-
-
-def _grown(entries: int) -> int:
-    """Entries of a pool that is written to: by half at a time, so that what is copied to grow is shared by batches."""
-    return entries + entries // 2 + _SLACK
+def _with_space(entries: int) -> int:
+    """Entries of a pool that so many are in, and others are to be written to."""
+    return entries + int(entries * _FREE) + _SLACK
 
 
 def _extended(array: NDArray[Any], rows: int, fill: int | None = None) -> NDArray[Any]:

@@ -34,18 +34,28 @@ _LINE, _LINES = 64, 4
 @kernel
 def _fetch(vertices: Ints, i: int, table: Ints, neighbours: NDArray[Any], code_offsets: Ints, all_codes: Ints) -> None:
     """Have what lists of later vertices begin with brought into the cache: they lie anywhere in memory."""
-    count, coded = len(vertices), len(code_offsets) > 0
+    count = len(vertices)
     if i + _ROWS < count:
         fetch(table.ctypes.data + 16 * vertices[i + _ROWS])
     if i + _LISTS < count:
-        begin, end = table[vertices[i + _LISTS], 0], table[vertices[i + _LISTS], 1]
-        _fetch_lines(neighbours.ctypes.data, begin * neighbours.itemsize, end * neighbours.itemsize)
-        if coded:
-            _fetch_lines(code_offsets.ctypes.data, 8 * begin, 8 * end)
-    if coded and i + _CODES < count:
-        begin, end = table[vertices[i + _CODES], 0], table[vertices[i + _CODES], 1]
-        if end > begin:
-            _fetch_lines(all_codes.ctypes.data, 8 * code_offsets[begin], 8 * code_offsets[end])
+        _fetch_list(vertices[i + _LISTS], table, neighbours, code_offsets)
+    if i + _CODES < count:
+        _fetch_codes(vertices[i + _CODES], table, code_offsets, all_codes)
+
+
+@kernel
+def _fetch_list(vertex: int, table: Ints, neighbours: NDArray[Any], code_offsets: Ints) -> None:
+    begin, end = table[vertex, 0], table[vertex, 1]
+    _fetch_lines(neighbours.ctypes.data, begin * neighbours.itemsize, end * neighbours.itemsize)
+    if len(code_offsets) > 0:
+        _fetch_lines(code_offsets.ctypes.data, 8 * begin, 8 * end)
+
+
+@kernel
+def _fetch_codes(vertex: int, table: Ints, code_offsets: Ints, all_codes: Ints) -> None:
+    begin, end = table[vertex, 0], table[vertex, 1]
+    if len(code_offsets) > 0 and end > begin:
+        _fetch_lines(all_codes.ctypes.data, 8 * code_offsets[begin], 8 * code_offsets[end])
 
 
 @kernel
@@ -54,42 +64,57 @@ def _fetch_lines(array: int, begin: int, end: int) -> None:
         fetch(array + at)
 
 
-@entry("i8[:], i8[:], i8[:], i8[:], i8[:], i8[:, :], T[:], i8[:], i8[:], i8[:]")
+@entry("i8, i8[:], i8[:], i8[:], i8[:], i8[:], i8[:, :], i8[:], i8[:, :], T[:], i8[:], i8[:], i8[:] -> i8")
 def rewrite_lists(
+    first: int,
     vertices: Ints,
     begins: Ints,
     targets: Ints,
     codes: Ints,
     comes: Ints,
+    rows: Ints,
+    lengths: Ints,
     table: Ints,
     neighbours: NDArray[Any],
     code_offsets: Ints,
     all_codes: Ints,
     state: Ints,
-) -> None:
-    """Merge the lists of some vertices with what comes and goes.
+) -> int:
+    """Merge the lists of some vertices with what comes and goes; return which of them the pool has no space for, or how
+    many they are.
 
     Parameters
     ----------
+    first
+        The first one whose list is merged: those before it have been.
     vertices, begins
         Those of which something changes; the changes of the ``i``-th one are ``begins[i]:begins[i + 1]``.
     targets, codes, comes
         By change: neighbour, code, and 1 where the edge comes, 0 where it goes; sorted by neighbour, then code.  What
         is there already does not come again, and what is not there does not go.
+    rows, lengths
+        [vertices, 2] and [vertices], written: the new rows of the table, and how long the lists were.
     table
         [vertices of the data graph, 2]: where the list of each begins and ends.
     neighbours, code_offsets, all_codes
-        The pool, with enough space; without ``code_offsets`` (of length 0) entries have no codes.
+        The pool; without ``code_offsets`` (of length 0) entries have no codes.
     state
         The cells named above.
     """
     coded = len(code_offsets) > 0
-    for i in range(len(vertices)):
+    for i in range(first, len(vertices)):
         _fetch(vertices, i, table, neighbours, code_offsets, all_codes)
         vertex = vertices[i]
         old, end = table[vertex, 0], table[vertex, 1]
-        first, written, code_at = state[USED], state[USED], state[CODES]
+        new, written, code_at = state[USED], state[USED], state[CODES]
         at, last = begins[i], begins[i + 1]
+        most = last - at + end - old
+        if written + most > len(neighbours):
+            return i
+        if coded:
+            known = code_offsets[end] - code_offsets[old] if end > old else 0
+            if written + most >= len(code_offsets) or code_at + last - at + known > len(all_codes):
+                return i
         while old < end or at < last:
             begin = old
             while old < end and (at == last or neighbours[old] < targets[at]):
@@ -139,13 +164,16 @@ def rewrite_lists(
                 old += 1
         if coded:
             code_offsets[written] = code_at
-        before, now = end - table[vertex, 0], written - first
+        before, now = end - table[vertex, 0], written - new
         if (before == 0) != (now == 0):
             state[KEYS] = 1
-        table[vertex, 0], table[vertex, 1] = (first, written) if now else (0, 0)
+        lengths[i] = before
+        rows[i, 0], rows[i, 1] = (new, written) if now else (0, 0)
+        table[vertex, 0], table[vertex, 1] = rows[i, 0], rows[i, 1]
         state[USED], state[CODES] = written, code_at
         state[LIVE] += now - before
         state[LONGEST] = max(state[LONGEST], now)
+    return len(vertices)
 
 
 @entry("i8[:, :], T[:], i8[:], i8[:], i8[:, :], T[:], i8[:], i8[:]")
@@ -169,20 +197,25 @@ def lay_out(
         What is written; the table has zeros.
     """
     written = code_at = 0
-    coded = len(code_offsets) > 0
-    for vertex in range(len(table)):
+    coded, vertices = len(code_offsets) > 0, len(table)
+    for vertex in range(vertices):
+        if vertex + _LISTS < vertices:
+            _fetch_list(vertex + _LISTS, table, neighbours, code_offsets)
+        if vertex + _CODES < vertices:
+            _fetch_codes(vertex + _CODES, table, code_offsets, codes)
         begin, end = table[vertex, 0], table[vertex, 1]
         if begin == end:
             continue
-        new_table[vertex, 0] = written
-        for at in range(begin, end):
-            new_neighbours[written] = neighbours[at]
-            if coded:
-                new_code_offsets[written] = code_at
-                for c in range(code_offsets[at], code_offsets[at + 1]):
-                    new_codes[code_at] = codes[c]
-                    code_at += 1
-            written += 1
-        new_table[vertex, 1] = written
+        for k in range(end - begin):
+            new_neighbours[written + k] = neighbours[begin + k]
+        if coded:
+            c, stop = code_offsets[begin], code_offsets[end]
+            for k in range(end - begin):
+                new_code_offsets[written + k] = code_offsets[begin + k] + (code_at - c)
+            for k in range(stop - c):
+                new_codes[code_at + k] = codes[c + k]
+            code_at += stop - c
+        new_table[vertex, 0], new_table[vertex, 1] = written, written + end - begin
+        written += end - begin
     if coded:
         new_code_offsets[written] = code_at
