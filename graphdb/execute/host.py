@@ -92,10 +92,9 @@ class HostExecutor:
     ) -> None:
         self.threads = threads or len(os.sched_getaffinity(0))
         self.memory_limit = memory_limit
-        self.block_rows = block_rows
-        self.yield_work = yield_work
+        cache_bytes = _CACHE_BYTES if memory_limit is None else min(_CACHE_BYTES, memory_limit // 64)
+        self._sizes = Sizes(block_rows, yield_work, cache_bytes)
         self.inline_cost = inline_cost
-        self._cache_bytes = _CACHE_BYTES if memory_limit is None else min(_CACHE_BYTES, memory_limit // 64)
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Every plan runs on the CPU."""
@@ -165,9 +164,10 @@ class HostExecutor:
             control.seconds = time.monotonic() - started
 
     def _counted_rows(self, plan: PhysicalPlan, vertices: NDArray[np.int64], numbers: Numbers) -> Iterator[Block]:
-        for at in range(0, len(vertices), self.block_rows):
-            part = vertices[at : at + self.block_rows].astype(plan.dtype)
-            matches = numbers[at : at + self.block_rows] if plan.duplicates == "count" else None
+        size = self._sizes.block_rows
+        for at in range(0, len(vertices), size):
+            part = vertices[at : at + size].astype(plan.dtype)
+            matches = numbers[at : at + size] if plan.duplicates == "count" else None
             yield Block({plan.outputs[0]: part}, len(part), matches)
 
     def count(self, plan: PhysicalPlan, control: Control | None = None) -> int:
@@ -276,7 +276,7 @@ class HostExecutor:
         if sums == "tree":
             assert plan.tree is not None
             return count_along_tree(
-                plan.tree, control, self.threads, yield_work=self.yield_work, inline_cost=self.inline_cost
+                plan.tree, control, self.threads, yield_work=self._sizes.yield_work, inline_cost=self.inline_cost
             )
         counting = plan.sums
         return None if counting is None else count_matches(counting, control, self.threads, self.memory_limit)
@@ -409,16 +409,12 @@ class HostExecutor:
             return DegreesRun(plan, control, sizes.block_rows)
         return (SingleThreadRun if control.threads == 1 else ParallelRun)(plan, sizes, control, counting, limit)
 
-    @property
-    def _sizes(self) -> Sizes:
-        return Sizes(self.block_rows, self.yield_work, self._cache_bytes)
-
     def _fits(self, tree: TreeCount) -> bool:
         """Whether all workers of a count along a tree fit the memory limit."""
         return self.memory_limit is None or self.threads * tree.worker_bytes <= self.memory_limit
 
     def _worker_bytes(self, plan: PhysicalPlan) -> int:
-        block = self.block_rows * len(plan.program.outputs) * np.dtype(plan.dtype).itemsize
+        block = self._sizes.block_rows * len(plan.program.outputs) * np.dtype(plan.dtype).itemsize
         return plan.worker_bytes + block
 
     def _workers(self, plan: PhysicalPlan) -> int:

@@ -255,6 +255,8 @@ class Result(Exports, OtherNames):
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """Return all rows that :meth:`fetchone` and :meth:`fetchmany` did not return, as tuples of Python values."""
+        if self._counted is not None and self._fetching is None:  # small counts would take longer
+            return [*self._counted.rows]
         with without_collection():
             return list(self._rows(whole=True) if self._fetching is None else self._fetching)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import graphdb
-from graphdb.execute.choose import choose_executor
+from graphdb.execute.host import HostExecutor
 from graphdb.grammar.parser import parse
 from graphdb.relational.paths.run import PathRun
 
@@ -161,8 +161,7 @@ def test_clauses_are_sql_over_bindings(db: graphdb.Database, text: str, expected
 @pytest.mark.parametrize("text", [text for text, _ in JOINS])
 def test_rows_that_spill_are_the_same(db: graphdb.Database, text: str) -> None:
     expected = Counter(map(repr, pa.table(db.query(text)._table).to_pylist()))  # type: ignore[union-attr]
-    executor = choose_executor("cpu")
-    executor.block_rows = 1  # type: ignore[attr-defined]
+    executor = HostExecutor(block_rows=1)
     with PathRun(db._state.snapshot(), executor, text, {}, bindings_bytes=20) as run:
         table = run.run(run.prepare(parse(text)))  # type: ignore[arg-type]
     assert Counter(map(repr, pa.table(table).to_pylist())) == expected  # type: ignore[union-attr]

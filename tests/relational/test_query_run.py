@@ -12,7 +12,7 @@ import pytest
 import graphdb
 import graphdb.common.errors
 from graphdb.data import GEOGRAPHY
-from graphdb.execute.choose import choose_executor
+from graphdb.execute.host import HostExecutor
 from graphdb.grammar.parser import parse
 from graphdb.relational.query import QueryRun
 
@@ -44,8 +44,7 @@ def db() -> Iterator[graphdb.Database]:
 def test_bindings_that_spill_give_the_same_rows(db: graphdb.Database, text: str) -> None:
     expected = db.query(text)
     for block_rows in (1, 7):
-        executor = choose_executor("cpu")
-        executor.block_rows = block_rows  # type: ignore[attr-defined]
+        executor = HostExecutor(block_rows=block_rows)
         with QueryRun(db._state.snapshot(), executor, text, {}, bindings_bytes=100) as run:
             prepared = run.prepare(parse(text))  # type: ignore[arg-type]
             table = run.run(prepared)
@@ -56,7 +55,7 @@ def test_bindings_that_spill_give_the_same_rows(db: graphdb.Database, text: str)
 
 @pytest.mark.parametrize("text", QUERIES)
 def test_projection_without_sql_gives_what_sql_gives(db: graphdb.Database, text: str) -> None:
-    with QueryRun(db._state.snapshot(), choose_executor("cpu"), text, {}, bindings_bytes=1 << 20) as run:
+    with QueryRun(db._state.snapshot(), HostExecutor(), text, {}, bindings_bytes=1 << 20) as run:
         prepared = run.prepare(parse(text))  # type: ignore[arg-type]
         direct = run.run(prepared)
         with_sql = run.run(replace(prepared, projection=replace(prepared.projection, direct=None)))
@@ -65,7 +64,7 @@ def test_projection_without_sql_gives_what_sql_gives(db: graphdb.Database, text:
 
 
 def test_some_queries_need_no_sql(db: graphdb.Database) -> None:
-    with QueryRun(db._state.snapshot(), choose_executor("cpu"), QUERIES[0], {}, bindings_bytes=1 << 20) as run:
+    with QueryRun(db._state.snapshot(), HostExecutor(), QUERIES[0], {}, bindings_bytes=1 << 20) as run:
         assert run.prepare(parse(QUERIES[0])).projection.direct is not None  # type: ignore[arg-type]
 
 
