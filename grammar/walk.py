@@ -36,6 +36,19 @@ def walk(node: object, closed: tuple[type, ...] = ()) -> list[object]:
     return known.copy()
 
 
+def kinds_in(node: object) -> frozenset[type]:
+    """Return the types of all pieces of a piece of syntax: what walks would look for in vain is known at once."""
+    known = _KINDS.get(node)
+    if known is None:
+        pieces = walk(node)
+        known = frozenset(map(type, pieces))
+        if len(pieces) <= _MOST_PIECES:
+            _KINDS.put(node, known)
+    return known
+
+
+_KINDS: ByIdentity[frozenset[type]] = ByIdentity(1024)
+
 _MOST_PIECES = 500
 """Pieces of a walk that is remembered, at most."""
 

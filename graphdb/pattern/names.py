@@ -84,7 +84,8 @@ class Names:
         every = {id: label for id, label in vertices.items() if label is not None}
         hidden = {id: label for id, label in every.items() if label.iri == VERTEX}
         classes = {id: label for id, label in every.items() if id not in hidden}
-        properties = all(bool(label.kinds) == (id in self._properties.iris) for id, label in known.items())
+        changed = [label for label in edge_labels.values() if label is not None]
+        properties = all(bool(label.kinds) == (label.id in self._properties.iris) for label in changed)
         if not properties or known.keys() != self.edge_labels.keys() or classes.keys() != self.vertex_labels.keys():
             labels = [known[id] for id in sorted(known)]
             return Names(self.prefixes, labels, (every[id] for id in sorted(every)), above=self._above)

@@ -177,10 +177,13 @@ def _followed(raw: duckdb.DuckDBPyConnection, before: Snapshot, changes: list[Ch
             return None
         edges.update(change.counted.edge_labels)
         vertices.update(change.counted.vertex_labels)
-    known = {id: iri for iri, id in before.ids.items() if id is not None}
-    known |= {id: label.iri for id, label in (before.names.edge_labels | before.names.vertex_labels).items()}
-    missing = [id for id in {**edges, **vertices} if id not in known]
-    if missing:
+    names = before.names
+    found = (names.edge_labels, names.vertex_labels, names.hidden)
+    labels = {id: next((each[id] for each in found if id in each), None) for id in {**edges, **vertices}}
+    known = {id: label.iri for id, label in labels.items() if label is not None}
+    if len(known) < len(labels):
+        known |= {id: iri for iri, id in before.ids.items() if id in labels}
+    if missing := [id for id in labels if id not in known]:
         places = ", ".join("?" * len(missing))
         sql = f"SELECT id, iri FROM _graphdb.resource WHERE id IN ({places})"
         known.update(execute(raw, sql, missing).fetchall())

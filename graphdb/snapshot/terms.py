@@ -52,8 +52,9 @@ class Lookup:
     def __init__(self, connection: Connection, store: TripleStore, limit_bytes: int) -> None:
         self._connection = connection
         self._store = store
-        entries = store.resources + store.literals + store.size
-        self._fits = entries <= min(_MOST, limit_bytes // _ENTRY)
+        terms, most = store.resources + store.literals, min(_MOST, limit_bytes // _ENTRY)
+        entries = terms + store.size if terms <= most else terms
+        self._fits = entries <= most
         self._asked = self._fits and entries <= _AT_ONCE
         self._scanning = 0.0
         """Seconds that went into scans for the ids of IRIs."""

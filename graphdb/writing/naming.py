@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from graphdb.common.caches import ByIdentity
 from graphdb.common.errors import BindError
-from graphdb.common.values.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX
+from graphdb.common.values.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX, default_iri
 from graphdb.evaluate.context import Context
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -37,12 +38,9 @@ class Naming:
 
     def read(self, clause: ast.ClauseNode) -> None:
         """Number the names of the default namespace in a clause together: one by one each takes a query."""
-        new = self._context.new_names
-        words = [part.words for part in walk(clause) if isinstance(part, (ast.KeyName, ast.LabelChain))]
-        iris = {self._context.iri_of((word,), None) for chain in words for word in chain if len(chain) == 1}
-        local = {iri for iri in iris - new.keys() if iri.startswith(DEFAULT_NAMESPACE)}
-        if local and self._context.names.open:
-            self.ids(*sorted(local))
+        new, local = self._context.new_names, _LOCAL.get_or_make(clause, lambda: _local_names(clause))
+        if self._context.names.open and (missing := [iri for iri in local if iri not in new]):
+            self.ids(*missing)
 
     def key(self, key: ast.KeyName) -> int:
         """Return the predicate that a property key names."""
@@ -81,6 +79,18 @@ class Naming:
                 return None
             raise
         return None if found == ABSENT else found
+
+
+_LOCAL: ByIdentity[tuple[str, ...]] = ByIdentity(256)
+"""What :func:`_local_names` says of clauses."""
+
+
+def _local_names(clause: ast.ClauseNode) -> tuple[str, ...]:
+    """Return the IRIs of the names of the default namespace in a clause, sorted."""
+    words = [part.words for part in walk(clause) if isinstance(part, (ast.KeyName, ast.LabelChain))]
+    singles = [word for chain in words for word in chain if len(chain) == 1]
+    iris = {word.text if word.is_iri else default_iri(word.text) for word in singles}
+    return tuple(sorted(iri for iri in iris if iri.startswith(DEFAULT_NAMESPACE)))
 
 
 def key_named(name: str, node: ast.Expression) -> ast.KeyName:

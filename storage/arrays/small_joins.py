@@ -71,6 +71,15 @@ def summed(keys: Ints, values: Ints, *, all: bool = False) -> tuple[Ints, Ints]:
     return distinct[chosen], sums[chosen]
 
 
+_LISTED = 64
+"""Numbers up to which Python sorts them sooner than NumPy begins."""
+
+
+def each_number(numbers: Ints) -> Ints:
+    """Return the different ones of some integers, sorted."""
+    return np.array(sorted(set(numbers.tolist())), np.int64) if len(numbers) <= _LISTED else np.unique(numbers)
+
+
 def distinct(rows: Ints) -> Ints:
     """Return the different rows, sorted.
 

@@ -62,8 +62,8 @@ _ROWS = 1 << 18
 _BYTES = 12
 """What a vertex takes, at most: its number, and one or two counts."""
 
-_NOTED_BYTES = 200
-"""What a vertex takes that is noted, about."""
+_SINCE_BYTES, _NOTED_BYTES = 24, 200
+"""What a vertex takes that changed since, and one that is noted, about."""
 
 _READ = 8
 """What a triple takes while vertices are counted."""
@@ -201,11 +201,12 @@ class Table:
     What is noted, what changed before it and what was read are three levels: each is merged into the next.
     """
 
-    __slots__ = ("_changed", "_counts", "_first", "_keys", "_noted", "_since")
+    __slots__ = ("_changed", "_counts", "_first", "_keys", "_noted", "_read_bytes", "_since")
 
     def __init__(self, first: int, keys: NDArray[Any], counts: NDArray[Any]) -> None:
         self._first = first
         self._keys, self._counts = keys, counts
+        self._read_bytes = keys.nbytes + counts.nbytes
         self._since, self._changed = _NONE
         self._noted: dict[int, tuple[int, int]] = {}
         """What changed last, by vertex."""
@@ -238,8 +239,7 @@ class Table:
     @property
     def nbytes(self) -> int:
         """How many bytes the table takes."""
-        arrays = (self._keys, self._counts, self._since, self._changed)
-        return sum(array.nbytes for array in arrays) + _NOTED_BYTES * len(self._noted)
+        return self._read_bytes + _SINCE_BYTES * len(self._since) + _NOTED_BYTES * len(self._noted)
 
     def look(self, vertices: Ints) -> Ints:
         """Return triples, and those with a literal as object (of subjects), of vertices: int64 [vertices, 2]."""
@@ -310,6 +310,7 @@ class Table:
         vertices, counts = vertices[left], counts[left]
         self._first = int(vertices[0]) if len(vertices) else 0
         self._keys, self._counts = _small(vertices - self._first), _small(counts)
+        self._read_bytes = self._keys.nbytes + self._counts.nbytes
         self._since, self._changed = _NONE
 
 

@@ -20,6 +20,7 @@ from graphdb.storage.arrays import small_joins
 from graphdb.storage.arrays.small_joins import (
     Ints,
     among,
+    each_number,
     equal,
     in_list,
     listed_rows,
@@ -71,7 +72,7 @@ def there(connection: duckdb.DuckDBPyConnection, triples: Ints, cached: KnownSta
         sql = f"SELECT {same} FROM _graphdb.triple SEMI JOIN {wanted} AS given USING ({same})"
         return rows_of(execute(connection, sql, given))
     # Columns by themselves, which DuckDB looks for sooner than for rows: what else they find is left out.
-    listed = [in_list(np.unique(column)) for column in triples.T]
+    listed = [in_list(each_number(column)) for column in triples.T]
     where = " AND ".join(f"{name} IN ({places})" for name, (places, _) in zip(_TRIPLE, listed, strict=True))
     values = [value for _, column in listed for value in column]
     found = rows_of(execute(connection, f"SELECT {', '.join(_TRIPLE)} FROM _graphdb.triple WHERE {where}", values))
@@ -131,7 +132,7 @@ def change(
     known = StatisticsLookup(
         connection, -1 if typed is None else typed, fresh, fresh_literals, cached, kinds_of, waiting
     )
-    labels = np.unique(np.concatenate([changes.added[:, 0], changes.removed[:, 0]]))
+    labels = each_number(np.concatenate([changes.added[:, 0], changes.removed[:, 0]]))
     before = known.edge_labels(labels)
     touched = _touched(known, changes, before[:, [2, 3, 0]])
     kinds = known.kinds(_asked_kinds(touched, changes.removed))
@@ -250,14 +251,13 @@ def _pairs(known: StatisticsLookup, touched: _Touched, changes: Changes) -> tupl
     t = touched
     come, gone = known.labels_in(changes.added), known.labels_in(changes.removed)
     common = known.labelled(t.vertex[t.moved] if not len(come) + len(gone) else t.vertex, come, gone)
-    old = np.unique(np.concatenate([come, gone])[:, 0])
+    old = each_number(np.concatenate([come, gone])[:, 0])
     if not len(common) + len(come) + len(gone):  # none of them has a label
         return np.empty((0, 3), np.int64), np.empty((0, 2), np.int64)
-    others = known.elsewhere(old[~known.fresh(old)])
-    mine = rows_of_columns(t.label, t.direction, t.vertex)
-    others = others[~among(others[:, :3], mine)]
-    here = rows_of_columns(*mine.T, t.before, t.after)
-    degrees = np.concatenate([here, others[:, [0, 1, 2, 3, 3]]])
+    here = degrees = rows_of_columns(t.label, t.direction, t.vertex, t.before, t.after)
+    if len(others := known.elsewhere(old[~known.fresh(old)])):
+        others = others[~among(others[:, :3], here[:, :3])]
+        degrees = np.concatenate([here, others[:, [0, 1, 2, 3, 3]]])
     keys, values = [], []
 
     def add(classes: Ints, rows: Ints, edges: Ints, vertices: Ints) -> None:
@@ -267,9 +267,12 @@ def _pairs(known: StatisticsLookup, touched: _Touched, changes: Changes) -> tupl
         values.append(rows_of_columns(edges[left], vertices[left]))
 
     add(common, here, t.after - t.before, t.appeared)
-    has, had = degrees[degrees[:, 4] > 0], degrees[degrees[:, 3] > 0]
-    add(come, has, has[:, 4], np.ones(len(has), np.int64))
-    add(gone, had, -had[:, 3], -np.ones(len(had), np.int64))
+    if len(come):
+        has = degrees[degrees[:, 4] > 0]
+        add(come, has, has[:, 4], np.ones(len(has), np.int64))
+    if len(gone):
+        had = degrees[degrees[:, 3] > 0]
+        add(gone, had, -had[:, 3], -np.ones(len(had), np.int64))
     return summed(np.concatenate(keys), np.concatenate(values))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays import small_joins
-from graphdb.storage.arrays.small_joins import Ints, among, in_list, looked_up, rows_of
+from graphdb.storage.arrays.small_joins import Ints, among, each_number, in_list, looked_up, rows_of
 from graphdb.storage.arrays.sorted_sets import places
 from graphdb.storage.file.prepared_sql import Insertions, execute
 from graphdb.storage.graph.changes import Counted
@@ -128,7 +128,7 @@ class StatisticsLookup:
 
     def kinds(self, vertices: Ints) -> KindBits:
         """Find out the kinds of the literals among some vertices."""
-        literals = np.unique(vertices[vertices >= LITERAL_BASE])
+        literals = each_number(vertices[vertices >= LITERAL_BASE])
         known, kinds = np.zeros(len(literals), bool), np.zeros(len(literals), np.int64)
         if self._kinds_of is not None:
             known, kinds = self._kinds_of(literals)
@@ -152,11 +152,13 @@ class StatisticsLookup:
         now, cached = sums.copy(), self._known.degrees
         labels = list(zip(_stretches(keys[:, 0]), there.tolist(), strict=True))
         if cached is not None:
-            asked = asked.copy()
+            waiting, asked = asked.tolist(), asked.copy()
             for (label, begin, end), (vertices, triples) in labels:
+                if not any(waiting[begin:end]):
+                    continue
                 mine = begin + asked[begin:end].nonzero()[0]
                 table = cached.table(direction, label)
-                if table is None and len(mine) and cached.wanted(direction, label, len(mine), vertices, triples):
+                if table is None and cached.wanted(direction, label, len(mine), vertices, triples):
                     table = cached.count(self.triples(), direction, label, keys[begin:end, 1], sums[begin:end])
                 if table is not None:
                     now[mine] += table.look(keys[mine, 1])
@@ -216,7 +218,7 @@ class StatisticsLookup:
 
         ``come`` and ``gone`` are those that the change gives and takes.
         """
-        asked = np.unique(vertices[(vertices < LITERAL_BASE) & ~self.fresh(vertices)])
+        asked = each_number(vertices[(vertices < LITERAL_BASE) & ~self.fresh(vertices)])
         if not len(asked):
             return np.empty((0, 2), np.int64)
         pairs = self._known.pairs(self.triples, self.typed, (come, gone))

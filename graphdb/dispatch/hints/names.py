@@ -11,7 +11,7 @@ from functools import partial
 
 from graphdb.common.errors import BindError
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import walk
+from graphdb.grammar.walk import kinds_in, walk
 from graphdb.pattern.names import Names
 
 _WRITING = (ast.CreateClause, ast.MergeClause, ast.SetClause, ast.RemoveClause)
@@ -21,7 +21,7 @@ _WRITING = (ast.CreateClause, ast.MergeClause, ast.SetClause, ast.RemoveClause)
 def takes_away(statement: ast.Statement) -> bool:
     """Whether a statement takes away what it reads, so that its names may be unknown once it has run."""
     writes = isinstance(statement, ast.Composite) and statement.writes
-    return writes and any(isinstance(part, (ast.DeleteClause, ast.RemoveClause)) for part in walk(statement))
+    return writes and not kinds_in(statement).isdisjoint((ast.DeleteClause, ast.RemoveClause))
 
 
 def unknown_names(

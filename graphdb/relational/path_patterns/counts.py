@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from graphdb.common.errors import ParameterError
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import walk
+from graphdb.grammar.walk import kinds_in, walk
 from graphdb.pattern.rename import Node, rewritten
 from graphdb.sql.constants import from_numpy
 
 
 def given_counts(statement: object) -> tuple[int, ...]:
     """Return the numbers of paths of a statement that parameters say, in order: of plain paths none."""
-    if isinstance(statement, ast.Query):
+    if isinstance(statement, ast.Query) or ast.Selector not in kinds_in(statement):
         return ()
     return tuple(part.count for part in walk(statement) if isinstance(part, ast.Selector) and part.given is not None)
 
@@ -28,9 +28,9 @@ def with_counts(statement: Node, text: str, arguments: Mapping[str, object]) -> 
         One is no integer, or less than 1.
     """
     # A `Query` is of plain paths, and not searched: this stands before every run of one with parameters.
-    if isinstance(statement, ast.Query) or not any(
-        isinstance(part, ast.Selector) and part.given is not None for part in walk(statement)
-    ):
+    if isinstance(statement, ast.Query) or ast.Selector not in kinds_in(statement):
+        return statement
+    if not any(isinstance(part, ast.Selector) and part.given is not None for part in walk(statement)):
         return statement
 
     def counted(part: object) -> object:

@@ -27,6 +27,7 @@ from graphdb.pattern.bind import conjuncts
 from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.names import ABSENT
 from graphdb.relational.filtering.column_filters import asked_values
+from graphdb.storage.arrays.small_joins import each_number
 from graphdb.storage.arrays.sorted_sets import both
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.writing.by_row.row_writer import RowWriter
@@ -55,6 +56,8 @@ class _Found:
     labels: ast.LabelChain
     keys: tuple[_Key, ...]
     optional: bool
+    needs: frozenset[str]
+    """Variables that the values of the keys name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ class RowReader:
         self, clause: _Found, rows: list[Row], types: dict[str, Type]
     ) -> tuple[list[Row], dict[str, Type]] | None:
         """Return each row once for each vertex that is found for it."""
-        if clause.name in types or not types.keys() >= free_variables(tuple(each.value for each in clause.keys)):
+        if clause.name in types or not types.keys() >= clause.needs:
             return None
         stored = self._context.stored
         names, text = stored.names, self._context.text
@@ -134,11 +137,11 @@ class RowReader:
                 found = self._with_values(key, value if each.listed else [value]) if _is_list(value, each) else None
                 if found is None:
                     return None
-                sets.append(stored.store.to_vertices(np.unique(found)))
+                sets.append(stored.store.to_vertices(each_number(found)))
             ids = reduce(both, sets)
             for label in labels:
                 parts = [stored.graph.members_among(ids, each) for each in names.under(label)]
-                ids = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
+                ids = parts[0] if len(parts) == 1 else each_number(np.concatenate(parts))
             if len(ids) >= self._most:
                 return None
             vertices: list[Vertex | None] = [*map(Vertex, ids.tolist())]
@@ -244,7 +247,8 @@ def _found_of(node: ast.NodePattern, conditions: list[ast.Expression], *, option
             conditions.remove(condition)
     if not keys or any(isinstance(part, SUBQUERIES) for each in keys for part in walk(each.value)):
         return None
-    return _Found(name, node.labels, tuple(keys), optional)
+    needs = frozenset(free_variables(tuple(each.value for each in keys)))
+    return _Found(name, node.labels, tuple(keys), optional, needs)
 
 
 def _key_of(name: str, condition: ast.Expression) -> _Key | None:
