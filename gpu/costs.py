@@ -16,10 +16,13 @@ from graphdb.gpu.strategies import Strategies
 from graphdb.plan.checks import Above, IsCandidate, Unequal
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.plan.strategy.ski_rental import Bias, ExpectedCost, StrategyTimings
+from graphdb.plan.strategy.trials import LEAST as SOON
 
 NARROWED = 1e6
 """Elements that a plan is expected to scan from which on lists are narrowed to candidates: of eight times as many
 entries, which lists seldom have."""
+LEVEL = 2.5e-4
+"""Seconds in which a join's tables of a step are written and copied, when a plan first runs."""
 LEAST = 0.1
 """What a count takes at least beside its steps, in what these take: the clock says no more than that."""
 
@@ -46,20 +49,22 @@ class Costs:
         self.matching = Bias()
         """Of the estimates of enumerating the matches."""
 
-    def of(self, plan: PhysicalPlan, counting: bool) -> dict[str, ExpectedCost]:
+    def of(self, plan: PhysicalPlan, counting: bool, below: float = math.inf) -> dict[str, ExpectedCost]:
         """What each strategy is expected to take: ``"match"`` enumerates the matches, ``"count"`` counts without
-        enumeration.
+        enumeration.  Of two, matches may be left out that take longer than ``below``, the seconds of another executor.
         """
-        seconds = self.match_seconds(plan, counting)
+        seconds, timings = self.match_seconds(plan, counting), timings_of(plan, counting)
         counted = self.counted(plan, counting)
         if counted is not None:
             # What matches would copy, their program tells: one that nobody wrote is not written to be found slower.
-            timings = timings_of(plan, counting)
-            surely = counted.seconds + counted.setup <= seconds and not timings.runs
+            least = timings.expected("count", counted) + counted.setup
+            surely = (least <= seconds or (least <= SOON and below <= seconds)) and not timings.runs
             if surely or (self._strategies.hint == "sums" and timings.measured("count") != math.inf):
                 return {"count": counted}
         seconds += self._away_seconds(plan, counting)
-        costs = {"match": ExpectedCost(seconds, self.missing_bytes(plan) / self._device.rates.upload)}
+        setup = self.missing_bytes(plan) / self._device.rates.upload
+        setup += 0.0 if self._strategies.join.is_prepared(plan, counting) else LEVEL * len(plan.steps)
+        costs = {"match": ExpectedCost(seconds, setup)}
         return costs if counted is None else costs | {"count": counted}
 
     def match_seconds(self, plan: PhysicalPlan, counting: bool) -> float:

@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.errors import MemoryLimitError
+from graphdb.common.errors import MemoryLimitError, QueryTimeout
 from graphdb.gpu.calibration import calibrate, remember
 from graphdb.gpu.code.launch import Device, faults
 from graphdb.gpu.costs import Costs, timings_of
@@ -101,7 +101,8 @@ class GpuExecutor:
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Whether the plan's graph can be read beside the smallest run, from host memory where it has to be."""
-        if self.graph.residency.possible(lists_read(plan, plan.count_only)):
+        residency = self.graph.residency
+        if residency.surely_fits(plan) or residency.possible(lists_read(plan, plan.count_only)):
             return True
         return self.strategies.join.segments(plan, plan.count_only) is not None
 
@@ -136,9 +137,13 @@ class GpuExecutor:
             return f"{text} while sums are compiled"
         return text
 
-    def expected(self, plan: PhysicalPlan, counting: bool) -> ExpectedCost:
-        """What a run (or with ``counting``, a count) is expected to take, and to copy and compile first."""
-        costs = self.costs.of(plan, counting)
+    def expected(self, plan: PhysicalPlan, counting: bool, below: float = math.inf) -> ExpectedCost:
+        """What a run (or with ``counting``, a count) is expected to take, and to copy and compile first.
+
+        If that is more than ``below``, the seconds of another executor, perhaps not the least
+        (:meth:`graphdb.gpu.costs.Costs.of`).
+        """
+        costs = self.costs.of(plan, counting, below)
         return costs[timings_of(plan, counting).quickest(costs)]
 
     @property
@@ -257,9 +262,14 @@ class GpuExecutor:
             except Overtaken:
                 way, total, taken = counted()
         else:
-            turns = {"match": found, "count": counted}
+            turns, began = {"match": found, "count": counted}, time.monotonic()
             control.disturbed |= timings.tried(decided.chosen)
-            way, total, taken = in_turns(costs, decided.chosen, timings, control, lambda name: turns[name]())[1]
+            try:
+                way, total, taken = in_turns(costs, decided.chosen, timings, control, lambda name: turns[name]())[1]
+            except QueryTimeout:  # of whoever has called: the next run would end there again
+                timings.overran(decided.chosen, time.monotonic() - began)
+                decided.left = 0
+                raise
         if way != decided.chosen or taken > WORSE * timings.seconds.get(way, math.inf):
             decided.left = 0
         if way == "match":

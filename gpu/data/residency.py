@@ -22,7 +22,7 @@ from graphdb.gpu.data.divided import VertexBlocks, can_be_divided, reads_when_fo
 from graphdb.gpu.data.in_place import SPANS
 from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.pages import Driver, Floats, PagedArray, heat, hottest, pages_of
-from graphdb.plan.physical import CHECK_COLUMNS, EDGES, Op, PhysicalPlan, StepColumn, VertexStep
+from graphdb.plan.physical import CHECK_COLUMNS, EDGES, EdgeStep, Op, PhysicalPlan, StepColumn, VertexStep
 from graphdb.storage.graph.derived.orientation import Oriented
 from graphdb.storage.graph.in_place.spans import Spans
 from graphdb.storage.graph.pcsr import Partition
@@ -33,6 +33,9 @@ WHOLE = 0.75
 """Of the budget, so much is for a graph that is copied wholly, …"""
 PAGED = 0.6
 """… and so much for the part of one that is not; the rest is for what runs make."""
+TRIPLE, VERTEX, SURELY = 48, 16, 0.1
+"""Bytes of a triple and of a vertex in a partition, at most (both ways, with codes); and the share of the budget of
+which these are so little that nothing else matters."""
 FOUND, BESIDE = 256.0, 8.0
 """Bytes that come over the link for a list that is found, at most; and times its own bytes: short lists stand beside
 others that are found at about the same time.  As measured: triangles of R-MAT graphs, joins of RDF."""
@@ -206,6 +209,17 @@ class Residency:
         """Whether all of them can be copied."""
         return sum(each.nbytes for each in lists) < WHOLE * self._memory.budget
 
+    def surely_fits(self, plan: PhysicalPlan) -> bool:
+        """Whether a plan's lists fit by far, by the number of edges alone: no program is written to tell."""
+        if plan.origin is None:
+            return False
+        graph, steps = plan.origin.graph, plan.steps
+        near = [each.relation for step in steps if isinstance(step, VertexStep) for each in step.neighbours]
+        read = {*near, *(step.relation for step in steps if isinstance(step, EdgeStep))}
+        triples = sum(graph.statistics(relation.labels).triples for relation in read if relation.pair is None)
+        most = plan.own_bytes + TRIPLE * triples + len(read) * VERTEX * graph.vertices
+        return most < SURELY * self._memory.budget
+
     def possible(self, lists: Sequence[Lists]) -> bool:
         """Whether they can be read, wholly or in parts."""
         if self.fits(lists):
@@ -295,6 +309,8 @@ class Residency:
 
         Each list that is found there is some lines of 128 bytes; and what is scanned comes once, by its bytes.
         """
+        if not self._placed:
+            return 0.0
         width, rows = np.dtype(plan.dtype).itemsize, [1.0, *(step.estimate for step in plan.steps)]
         found = np.zeros(len(plan.partitions))
         for before, step in zip(rows, plan.program.steps, strict=False):

@@ -146,8 +146,7 @@ class Join:
 
     def _levels(self, plan: PhysicalPlan, *, counting: bool) -> Levels:
         """The plan's levels, with what they read on the device; cached as long as the plan."""
-        clique = plan.clique if counting else None
-        row_levels = 0 if counting or plan.row_steps == len(plan.steps) else plan.row_steps
+        clique, row_levels = plan.clique if counting else None, _row_levels(plan, counting)
         segments = self.segments(plan, counting)
 
         def build() -> Levels:
@@ -158,9 +157,18 @@ class Join:
             ranks = len(clique.graph.offsets) - 1
             return clique_levels(clique.size, self.graph.oriented(clique.graph), ranks, self.graph)
 
-        how = f"levels {row_levels}{' by segments' * (segments is not None)}" if clique is None else "clique"
         with self.device.active():
-            return self.device.memory.cached_or_built(how, plan, build)
+            return self.device.memory.cached_or_built(self._which(plan, counting), plan, build)
+
+    def is_prepared(self, plan: PhysicalPlan, counting: bool) -> bool:
+        """Whether the levels of a plan are on the device, as an earlier run of it left them."""
+        return self.device.memory.is_cached(self._which(plan, counting), plan)
+
+    def _which(self, plan: PhysicalPlan, counting: bool) -> str:
+        """Which levels of a plan a run (or with ``counting``, a count) reads."""
+        if counting and plan.clique is not None:
+            return "clique"
+        return f"levels {_row_levels(plan, counting)}{' by segments' * (self.segments(plan, counting) is not None)}"
 
     def _narrow(self, plan: PhysicalPlan, partition: DevicePartition, bits: int) -> DevicePartition | None:
         """A partition of candidates alone, where going through it once is no more than the plan does anyway.
@@ -174,6 +182,11 @@ class Join:
         ):
             return None
         return narrowed(self.device, partition, bits, plan.dtype)
+
+
+def _row_levels(plan: PhysicalPlan, counting: bool) -> int:
+    """So many levels make a row; 0 where all do, or rows are only counted."""
+    return 0 if counting or plan.row_steps == len(plan.steps) else plan.row_steps
 
 
 def _row_bytes(step: int, plan: PhysicalPlan) -> int:

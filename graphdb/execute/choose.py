@@ -134,6 +134,8 @@ class _Known:
     """Of the last run that nobody watched: it says what that took."""
     sums: bool = False
     """Whether the device was last expected to add up sums."""
+    costs: dict[str, ExpectedCost] | None = None
+    """What each was expected to take when the latest choice was made; None where no device was asked."""
 
     def now_by(self, device: str, *, sums: bool) -> None:
         """Forget what enumerating took a device whose sums are ready now."""
@@ -278,9 +280,7 @@ class ChoosingExecutor:
             return here | ({"cuda": ExpectedCost(0.0, OPENING)} if self._may_open() else {})
         if chosen is self.host and known.here < self._small:
             return here | {device.name: ExpectedCost(0.0, UNEXPECTED)}
-        if not device.supports(plan):
-            return here
-        return self._expected(plan, True, known.here, device)
+        return here if known.costs is None else known.costs
 
     def count_jointly(self, joint: JointCount, control: Control | None = None) -> list[int]:
         """Count several patterns together, where that is expected to be done first."""
@@ -403,7 +403,7 @@ class ChoosingExecutor:
         self, known: _Known, expected: Callable[[GpuExecutor], dict[str, ExpectedCost] | None], *, runs: bool
     ) -> Executor:
         """The host, or the device where that is expected to be done first; None where it cannot do it at all."""
-        taken = known.timings.measured(self.host.name)
+        known.costs, taken = None, known.timings.measured(self.host.name)
         here = max(known.here, LONGER * known.timings.stopped.get(self.host.name, 0.0)) if taken is None else taken
         if here < self._small:
             return self.host
@@ -411,7 +411,7 @@ class ChoosingExecutor:
             self._missed += here if runs else 0.0
             return self.host
         device = self._opened()
-        costs = None if device is None else expected(device)
+        costs = known.costs = None if device is None else expected(device)
         if device is None or costs is None:
             return self.host
         if runs:
@@ -423,7 +423,7 @@ class ChoosingExecutor:
         self, plan: PhysicalPlan, counting: bool, here: float, device: GpuExecutor
     ) -> dict[str, ExpectedCost]:
         """What a run is expected to take on the host, and on the device."""
-        return {self.host.name: ExpectedCost(here), device.name: device.expected(plan, counting)}
+        return {self.host.name: ExpectedCost(here), device.name: device.expected(plan, counting, here)}
 
     def open_device(self) -> Device | None:
         """Its device, opened if need be; None where it cannot be used."""

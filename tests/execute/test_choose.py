@@ -176,6 +176,21 @@ def test_searches_without_a_bound_are_left_to_a_host_that_counts(device: None) -
 
 
 @EMULATED
+def test_a_device_is_weighed_against_sums_without_a_program(device: None) -> None:
+    """The lists that matches would read fit by far: nobody writes what tells them one by one."""
+    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), complete(8), counting="always")
+    assert plan.counting is not None
+    plan = replace(plan, cost=1e12, counting=replace(plan.counting, cost=1e6))
+    executor = ChoosingExecutor(HostExecutor(2), lambda: rated(open_device(0, beside_host=True)))
+    opened = executor._opened()
+    assert opened is not None
+    with mock.patch.object(type(plan), "program", property(lambda plan: pytest.fail("it is written"))):
+        assert executor.count(plan) == 336
+        assert "expected: cpu 8.7 ms, cuda:0 " in executor.describe(plan)
+    opened._counter.wait_for_all()
+
+
+@EMULATED
 def test_a_tree_count_stays_on_the_host(device: None) -> None:
     """A device walks along no trees: what it would go through, not what the host does, is weighed against these."""
     executor = ChoosingExecutor(HostExecutor(2), lambda: rated(open_device(0)))

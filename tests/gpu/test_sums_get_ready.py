@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -367,3 +368,33 @@ def test_lists_of_candidates_alone_are_expected_to_be_shorter(executor: Any) -> 
         assert plan.steps[-2].estimate <= scanned(plan, True) < scanned(plan, False) < plan.cost / 2
     with mock.patch.object(costs, "NARROWED", math.inf):
         assert scanned(plan, True) == plan.cost
+
+
+def test_sums_that_a_caller_stopped_give_way_to_matches(executor: Any) -> None:
+    """They were expected to take less; the next run would end there again."""
+    graph, label = graph_of(40, 160, 1)
+    plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="always")
+    want = executor.count(plan)
+    executor._counter.wait_for_all()
+    executor.count(plan)
+    again = replace(plan, cost=executor.device.rates.intersected / 10)
+    assert set(executor.costs.of(again, True)) == {"count"}
+
+    def late(*_: Any) -> int:
+        time.sleep(0.2)
+        raise QueryTimeout("it took too long")
+
+    with mock.patch.object(executor._counter, "count", late), pytest.raises(QueryTimeout):
+        executor.count(again)
+    found = executor.costs.of(again, True)
+    assert timings_of(again, True).quickest(found) == "match"
+    assert executor.count(again) == want
+
+
+def test_a_join_that_ran_is_prepared(executor: Any) -> None:
+    """What is written and copied for its steps is expected of the first run alone."""
+    graph, label = graph_of(40, 160, 1)
+    plan = make_plan(pattern_of(PATTERNS["diamond"], label), graph, counting="never")
+    before = executor.costs.of(plan, True)["match"].setup
+    executor.count(plan)
+    assert before >= costs.LEVEL * len(plan.steps) > executor.costs.of(plan, True)["match"].setup
