@@ -41,8 +41,7 @@ from graphdb.relational.session.state import State
 from graphdb.storage.file.scratch import EXPORTED, SPILLED, sweep
 
 if TYPE_CHECKING:
-    import duckdb
-
+    from graphdb.common.duckdb.connection import SharedDatabase
     from graphdb.dispatch.interface.miner import Miner
     from graphdb.dispatch.interface.prepared import PreparedStatement
     from graphdb.dispatch.statements import Statements
@@ -98,7 +97,7 @@ class Database(Transfer, OtherNames):
         subclasses: bool = False,
         progress: Progress | bool | None = None,
         untrusted: bool = False,
-        shared: duckdb.DuckDBPyConnection | None = None,
+        shared: SharedDatabase | None = None,
         cluster: object = None,
         cluster_storage: str | os.PathLike[str] | None = None,
     ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from graphdb.common.duckdb.connection import SharedDatabase
 from graphdb.common.errors import ParameterError, StorageError
 from graphdb.common.progress import Progress
 from graphdb.database import Database
@@ -132,11 +133,12 @@ def attach(
 
     if not isinstance(connection, duckdb.DuckDBPyConnection):
         raise ParameterError(f"a connection of DuckDB's is attached, found {type(connection).__name__}")
+    databases = "SELECT database_name, path, readonly FROM system.main.duckdb_databases() WHERE NOT internal"
     try:
-        found = connection.cursor().execute(
-            "SELECT path, readonly FROM duckdb_databases() WHERE database_name = current_database()"
-        )
-        path, read_only = found.fetchall()[0]
+        found = {name: of for name, *of in connection.cursor().execute(databases).fetchall()}
+        # To ask the connection itself may end what it has not handed over.
+        name = None if len(found) == 1 else connection.sql("SELECT system.main.current_database()").fetchall()[0][0]
+        [path, read_only] = found[name] if name is not None else next(iter(found.values()))
     except duckdb.Error as error:
         raise StorageError(f"the connection cannot be attached: {error}") from None
     return Database(
@@ -146,5 +148,5 @@ def attach(
         read_only=read_only,
         subclasses=subclasses,
         progress=progress,
-        shared=connection,
+        shared=SharedDatabase(connection, name),
     )

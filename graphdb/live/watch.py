@@ -155,7 +155,7 @@ class Watch:
         try:
             if connection.closed:
                 return None
-            cursor = connection.raw.cursor()
+            cursor = connection.cursor()
             self._reading.acquire()
         finally:
             connection.lock.release()

@@ -59,6 +59,31 @@ def test_a_file_for_reading_only(tmp_path: Path) -> None:
             db.query("CREATE (:P)")
 
 
+@pytest.mark.parametrize("kind", ["memory", "file"])
+def test_the_graph_is_in_the_current_database(kind: str, tmp_path: Path) -> None:
+    """Of several that a connection has attached; so is what is read beside statements, and by another connection."""
+    with duckdb.connect(str(tmp_path / "first.duckdb")) as connection:
+        connection.execute(f"ATTACH '{':memory:' if kind == 'memory' else tmp_path / 'other.duckdb'}' AS \"the other\"")
+        connection.execute('USE "the other"')
+        with graphdb.attach(connection) as db:
+            db.query("CREATE CONTINUOUS QUERY names AS MATCH (p:P) RETURN p.k AS k")
+            with db.watch("names") as changes:
+                db.query("UNWIND range(1, 5000) AS i CREATE (:P {k: i})")
+                assert changes.next(timeout=10).added.num_rows == 5000  # type: ignore[union-attr]
+            result = db.query("MATCH (p:P) RETURN p, p.k AS k")
+            db.query("MATCH (p:P) DELETE p")
+            assert sorted(row[1] for row in result) == list(range(1, 5001))
+            db.query("CREATE (:P {k: 7})")
+        tables = "SELECT DISTINCT database_name FROM duckdb_tables()"
+        assert connection.sql(tables).fetchall() == [("the other",)]
+        connection.execute("USE first")
+        with graphdb.attach(connection) as db:
+            assert db.query("MATCH (p:P) RETURN count(*)").scalar() == 0
+    if kind == "file":
+        with graphdb.connect(tmp_path / "other.duckdb") as db:
+            assert db.query("MATCH (p:P) RETURN p.k").fetchall() == [(7,)]
+
+
 def test_what_is_no_connection() -> None:
     with pytest.raises(graphdb.ParameterError, match="found str"):
         graphdb.attach("file.duckdb")  # type: ignore[arg-type]

@@ -61,8 +61,8 @@ def _key(value: Any) -> str:
 class Runner:
     """Runs scenarios; those that only read the same graph share a database.
 
-    Each that writes has a graph of its own, which is attached to one connection of DuckDB's: to open another takes
-    longer than most scenarios.
+    Each that writes has a graph of its own.  All are in one of DuckDB's databases in memory, each shared one in a
+    catalog of its own: to open another database takes longer than most scenarios.
     """
 
     def __init__(self) -> None:
@@ -77,11 +77,19 @@ class Runner:
             database.close()
         self._duckdb.close()
 
+    def _catalog(self) -> duckdb.DuckDBPyConnection:
+        """Return a connection to an empty catalog."""
+        connection, name = self._duckdb.cursor(), f"graph{len(self._databases)}"
+        connection.execute(f"ATTACH ':memory:' AS {name}; USE {name}")
+        return connection
+
     def _drop(self, database: graphdb.Database) -> None:
         """Close the graph of a scenario that writes, and leave nothing of it."""
         database.close()
         self._duckdb.execute("DROP SCHEMA IF EXISTS _graphdb CASCADE; DROP VIEW IF EXISTS main.triples")
-        left = self._duckdb.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        left = self._duckdb.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
+        ).fetchall()
         assert not left, f"a scenario left {left}"
 
     def run(self, scenario: Scenario, twin: tuple[str, dict[str, Any]] | None = None) -> str | None:
@@ -94,7 +102,7 @@ class Runner:
         alone = writes(scenario)
         key = _key([setup, scenario["procedures"]])
         if alone or key not in self._databases:
-            database = graphdb.attach(self._duckdb, threads=1) if alone else graphdb.connect(threads=1)
+            database = graphdb.attach(self._duckdb if alone else self._catalog(), threads=1)
             for statement in setup:
                 database.query(statement)
             for each in scenario["procedures"]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from graphdb.common.duckdb import progress_bar
 from graphdb.common.duckdb.errors import failure, is_signal, opening_error, refuse_no_path, refuse_others
 from graphdb.common.duckdb.fetch import abandon, is_open, register, rows_of
-from graphdb.common.duckdb.identifiers import OURS
+from graphdb.common.duckdb.identifiers import OURS, quoted
 from graphdb.common.duckdb.open_files import made, opened
 from graphdb.common.duckdb.parsed import parsed
 from graphdb.common.duckdb.temporary import PromisedTables, TemporaryTable
@@ -46,6 +46,14 @@ _CLOSE_TIMEOUT = 10.0
 """Seconds that closing waits for a statement to stop."""
 
 
+@dataclass(frozen=True, slots=True)
+class SharedDatabase:
+    """A database of somebody's connection of DuckDB's: its name, or None where the connection has no other one."""
+
+    connection: duckdb.DuckDBPyConnection
+    name: str | None
+
+
 class Connection:
     """DuckDB, opened once.
 
@@ -64,7 +72,7 @@ class Connection:
     untrusted
         Let SQL reach no other file, no network and no extension, nor any setting: DuckDB holds to that.
     shared
-        A connection of DuckDB's whose database is used, instead of opening ``path``, with its settings.
+        What is used instead of opening ``path``, with its settings.
 
     Raises
     ------
@@ -80,7 +88,7 @@ class Connection:
         spill: str | None = None,
         read_only: bool = False,
         untrusted: bool = False,
-        shared: duckdb.DuckDBPyConnection | None = None,
+        shared: SharedDatabase | None = None,
     ) -> None:
         import duckdb
 
@@ -121,9 +129,10 @@ class Connection:
         if shared is None:
             refuse_others(path)
         self.file = opened(path)
+        self._database = None if shared is None else shared.name
         try:
             if shared is not None:
-                self.raw = shared.cursor()
+                self.raw = self._another(shared.connection)
                 self.raw.execute("SET python_enable_replacements = false")
             else:
                 self.raw = duckdb.connect(path, read_only=read_only, config=config)
@@ -212,14 +221,24 @@ class Connection:
     def frozen(self) -> Connection:
         """Return a connection that goes on seeing the database as it is now, in a transaction that reads only."""
         other = copy(self)
-        with self.guard() as raw:
-            other.raw = raw.cursor()
+        with self.guard():
+            other.raw = self.cursor()
             other.begin_reading()
         other.transactions = Transactions(other.raw)
         other._discarded, other._depth, other._deadline, other._windows = [], 0, None, {}
         other.promised = PromisedTables()
         _OPEN.add(other)
         return other
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """Return another connection of DuckDB's to the database."""
+        return self._another(self.raw)
+
+    def _another(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+        made = connection.cursor()
+        if self._database is not None:  # what USE chose is each connection's own
+            made.execute(f"USE {quoted(self._database)}.main")
+        return made
 
     def begin_reading(self) -> None:
         """Begin a transaction of a :meth:`frozen` connection: it sees the database as it is now until :meth:`rest`."""

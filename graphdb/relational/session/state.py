@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.config import Budget
-from graphdb.common.duckdb.connection import Connection
+from graphdb.common.duckdb.connection import Connection, SharedDatabase
 from graphdb.common.errors import AccessError, ExecutionError, GraphDBError, QueryTimeout, StorageError
 from graphdb.common.foreign_errors import own_error
 from graphdb.common.progress import Progress
@@ -62,7 +62,7 @@ class State:
     untrusted
         Let no statement reach files or the network.
     shared
-        A connection of DuckDB's whose database is used instead of opening the file.
+        What is used instead of opening the file.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class State:
         read_only: bool = False,
         subclasses: bool = False,
         untrusted: bool = False,
-        shared: duckdb.DuckDBPyConnection | None = None,
+        shared: SharedDatabase | None = None,
     ) -> None:
         self.path = path
         self.budget = budget
