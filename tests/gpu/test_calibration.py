@@ -63,14 +63,14 @@ def test_what_delays_the_host_is_not_the_card_s(device: Any, monkeypatch: pytest
     launch = Module.launch
 
     def late(self: Module, *arguments: Any, **options: Any) -> None:
-        time.sleep(0.02)
+        time.sleep(0.05)
         launch(self, *arguments, **options)
 
     monkeypatch.setattr(Module, "launch", late)
     rates = calibration.measure(device, 1 << 12)
-    assert (1 << 12) / rates.listed < 0.02
-    assert (1 << 12) / rates.intersected < 0.02
-    assert (1 << 10) / rates.scattered < 0.02
+    assert (1 << 12) / rates.listed < 0.05
+    assert (1 << 12) / rates.intersected < 0.05
+    assert (1 << 10) / rates.scattered < 0.05
 
 
 @EMULATED
