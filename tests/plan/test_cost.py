@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.cost import Estimates, estimate
+from graphdb.plan.counting.inclusion_exclusion import Expansion
 from graphdb.plan.executor import Control
 from graphdb.plan.explain import explain, explain_text
 from graphdb.plan.ordering import order as ordering
@@ -138,6 +140,18 @@ def test_walks_get_past_rare_labels() -> None:
     walks = Walks(pattern, graph, sample.WALKS[1])
     assert walks._walk(order)[2].min() > sample.ENOUGH
     assert want / 2 < walks.forecast(estimates, order).rows[-1] < 2 * want
+
+
+def test_sums_of_many_conditions_are_looked_for_once() -> None:
+    """Before random walks have told what the search costs, they would be given up."""
+    rng = np.random.default_rng(1)
+    edges = [(int(a), 0, int(b)) for a, b in rng.integers(0, 300, (9000, 2)) if a != b]
+    graph = graph_of(edges, {}, 300)
+    path = pattern_of(graph, [(i, i + 1) for i in range(4)], 300, mode=MatchMode.DIFFERENT_NODES)
+    with mock.patch.object(Expansion, "quotients", autospec=True, side_effect=Expansion.quotients) as asked:
+        plan = make_plan(path, graph)
+    assert plan.counting is not None
+    assert asked.call_count == 1
 
 
 def test_an_order_that_is_sampled_to_be_dear_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,8 @@ MOST_COMPILED = 24
 """Sums of more terms are not written for a device where the CPU counts along a tree: each term is compiled (about
 0.1 s), and to write down thousands takes seconds."""
 MOST_UNSAMPLED = 6
-"""Sums of more terms take longer to find than random walks over the search do, so walks come first."""
+"""Sums of more terms, or of so many conditions, take longer to find than random walks over the search do, so walks
+come first."""
 MOST_TRUSTED = 8
 """Estimates of searches for patterns of more edges are doubted (:func:`explosive`): counting them is preferred, …"""
 QUICK = 1e6
@@ -106,6 +107,8 @@ def counting_plan(
         return None
     expansion = Expansion(pattern, graph, checks, root)
     if search.cost < WORTH and not always and len(expansion) > MOST_UNCERTAIN:
+        return None
+    if not (sampled or always) and len(expansion) >= MOST_UNSAMPLED:  # each condition makes a term at least, mostly
         return None
     costs = CountingCosts(graph, expansion.filters)
     instead_of = search.cost
