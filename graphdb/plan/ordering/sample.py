@@ -45,10 +45,8 @@ MIN_ARRIVALS = 4
 """They arrive nowhere by chance, so fewer say something than of walks that take any way (:data:`ENOUGH`)."""
 THROUGH = 64
 """The longest lists that they go through to find where they can go on."""
-LEAST = 64
-"""Walks of which so many arrive are no more than a quarter; …"""
 ENOUGH = 12
-"""… and fewer than these say little: from there on the model goes on from the last step that more arrived at."""
+"""Fewer that arrive say little: from there on the model goes on from the last step that more arrived at."""
 _ROUNDS = 3
 """Orders that are looked at; of large patterns two, since choosing takes longer than looking."""
 _TRUSTED = 1.5
@@ -142,7 +140,7 @@ class Walks:
 
     def forecast(self, estimates: Estimates, order: Order) -> Forecast:
         """What the walks say about an order, and from where too few of them arrive, the model."""
-        rows, work, alive, tried = self._walk(order)
+        rows, work, alive = self._walk(order)
         steps: list[tuple[float, float]] = []
         bound, now = 0, 1.0
         for i, v in enumerate(order):
@@ -150,8 +148,8 @@ class Walks:
             bound |= 1 << v
             if alive[i] >= ENOUGH:
                 now, expected = float(rows[i]), float(work[i])
-            elif i and alive[i - 1] >= ENOUGH:  # so many were tried, and at most a few of them went on
-                now = min(now, float(rows[i - 1]) * ENOUGH / tried[i]) if not alive[i] else float(rows[i])
+            elif i and alive[i - 1] >= ENOUGH:  # at most a few of them went on
+                now = min(now, float(rows[i - 1]) * ENOUGH / self._number) if not alive[i] else float(rows[i])
                 expected = float(work[i])
             steps.append((now, expected))
         return Forecast(order, tuple(r for r, _ in steps), tuple(w for _, w in steps))
@@ -168,8 +166,8 @@ class Walks:
                 found[then].append(entry)
         return found
 
-    def _walk(self, order: Order) -> tuple[Floats, Floats, Ints, Ints]:
-        """(rows, work, walks that arrived, and that were tried) of each step."""
+    def _walk(self, order: Order) -> tuple[Floats, Floats, Ints]:
+        """(rows, work, walks that arrived) of each step."""
         graph, vertices = self._graph, self._pattern.vertices
         position = {v: i for i, v in enumerate(order)}
         numbers: dict[_Kind, int] = {}
@@ -289,29 +287,24 @@ def _walked_together(
     partitions: list[Partition],
     walks: int,
     like: Any,
-) -> tuple[Floats, Floats, Ints, Ints]:
-    """(rows, work, walks that arrived, and that were tried) per step, of
-    :func:`graphdb.plan.ordering.sample_kernels.walk_together`.
-    """
+) -> tuple[Floats, Floats, Ints]:
+    """(rows, work, walks that arrived) per step, of :func:`graphdb.plan.ordering.sample_kernels.walk_together`."""
     from graphdb.plan.ordering import sample_kernels as kernels
 
-    rows, work = np.zeros(len(steps)), np.zeros(len(steps))
-    arrived, tried = np.zeros(len(steps), np.int64), np.zeros(len(steps), np.int64)
+    rows, work, arrived = np.zeros(len(steps)), np.zeros(len(steps)), np.zeros(len(steps), np.int64)
     kernels.walk_together(
         *_tables(steps, lists, apart, partitions),
         walks,
-        LEAST,
         SEARCH,
         rows,
         work,
         arrived,
-        tried,
         np.empty((2, walks, len(steps)), np.int64),
         np.empty((2, walks)),
         _seeded(),
         like,
     )
-    return rows, work, arrived, tried
+    return rows, work, arrived
 
 
 def _tables(

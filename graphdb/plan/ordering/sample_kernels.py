@@ -161,10 +161,7 @@ def walk(
             alive[i] += 1
 
 
-@entry(
-    "i8[:, :], i8[:, :], i8[:], i8[:, :], i8[:], i8, i8, f8, f8[:], f8[:], i8[:], i8[:], i8[:, :, :], f8[:, :], "
-    "i8[:], T"
-)
+@entry("i8[:, :], i8[:, :], i8[:], i8[:, :], i8[:], i8, f8, f8[:], f8[:], i8[:], i8[:, :, :], f8[:, :], i8[:], T")
 def walk_together(
     steps: Ints,
     lists: Ints,
@@ -172,12 +169,10 @@ def walk_together(
     partitions: Ints,
     lists_of: Ints,
     walks: int,
-    least: int,
     search: float,
     rows: Floats,
     work: Floats,
     alive: Ints,
-    tried: Ints,
     values: Ints,
     sums: Floats,
     random: Ints,
@@ -185,10 +180,9 @@ def walk_together(
 ) -> None:
     """Walk along an order, all walks a step at a time: those that arrived go on in the place of those that did not.
 
-    From each step, walks go on that arrived there, each as often as it stands for matches, until ``least`` of them have
-    arrived at the next one, of a quarter of ``walks`` at least and of ``walks`` at most (sequential Monte Carlo:
+    From each step, ``walks`` go on that arrived there, each as often as it stands for matches (sequential Monte Carlo:
     Doucet, de Freitas, Gordon 2001, §1.3).  Walks that take one way each and end where a vertex does not fit hardly
-    ever get past the third label.  ``rows`` and ``work`` are per step; ``alive`` of so many ``tried`` walks arrived.
+    ever get past the third label.  ``rows`` and ``work`` are per step, as is how many arrived, ``alive``.
     ``values`` [2, walks, steps] and ``sums`` [2, walks] are scratch, all else is as :func:`walk` has it.
     """
     table = partitions.ctypes.data
@@ -196,8 +190,8 @@ def walk_together(
     for i in range(len(steps)):
         step = steps[i]
         here, there, before, after = values[i % 2], values[1 - i % 2], sums[i % 2], sums[1 - i % 2]
-        scanned, reached, arrived, attempts = 0.0, 0.0, 0, 0
-        while attempts < walks and (arrived < least or 4 * attempts < walks):
+        scanned, reached, arrived = 0.0, 0.0, 0
+        for _ in range(walks):
             row = there[arrived]
             if i > 0:
                 random[0] = next_random(random[0])
@@ -213,13 +207,12 @@ def walk_together(
                     row[k] = here[low, k]
             found, length = bind(i, step, lists, apart, table, lists_of, 0, row, random, like)
             scanned += effort(step, length, search)
-            attempts += 1
             if found > 0:
                 reached += found
                 after[arrived] = reached
                 arrived += 1
-        work[i], rows[i] = stands * scanned / attempts, stands * reached / attempts
-        alive[i], tried[i] = arrived, attempts
+        work[i], rows[i] = stands * scanned / walks, stands * reached / walks
+        alive[i] = arrived
         if arrived == 0:
             return
         stands, came = rows[i], arrived

@@ -57,6 +57,9 @@ MOST_TRUSTED = 8
 """Estimates of searches for patterns of more edges are doubted (:func:`explosive`): counting them is preferred, …"""
 QUICK = 1e6
 """… where it is certain to take no more elements than this, a few milliseconds, …"""
+BRIEF = 1e5
+"""Searches that are expected to scan fewer elements (a millisecond) are tried before sums are planned, which takes as
+long."""
 MOST_UNCERTAIN = 12
 """… and where no more conditions than this have to be multiplied out."""
 MOST_CHECKS = 1000

@@ -24,7 +24,7 @@ from graphdb.plan.lower import lower
 from graphdb.plan.ordering.prefix import output_vertices, rows_first, search_cost
 from graphdb.plan.ordering.sample import modelled, walked_order
 from graphdb.plan.passes.conditions import choose_edges, place_checks, require_distinct, require_edges, require_induced
-from graphdb.plan.passes.counting import MOST_COMPILED, MOST_TRUSTED, QUICK, WORTH, counting_plan, explosive
+from graphdb.plan.passes.counting import BRIEF, MOST_COMPILED, MOST_TRUSTED, WORTH, counting_plan, explosive
 from graphdb.plan.passes.draft import Draft
 from graphdb.plan.passes.pigeonhole import overfull
 from graphdb.plan.passes.steps import bind_edges, bind_vertices, drop_implied, share_intersections, use_signatures
@@ -95,7 +95,7 @@ def _plan(draft: Draft) -> PhysicalPlan:
         return plan
     summed = partial(counting_plan, pattern, graph, conditions, plan, known=draft.counted)
     bounded = counting == "always" or not pattern.count_only or pattern.limit is not None
-    doubtful = not bounded and bool(plan.cost < QUICK) and explosive(pattern, graph, plan)
+    doubtful = not bounded and bool(plan.cost < BRIEF) and explosive(pattern, graph, plan)
     found = None if doubtful else summed(sampled=not draft.unsure, always=counting == "always")
     dear = plan.cost if found is None else found.cost
     twins = None
