@@ -13,15 +13,17 @@ from unittest import mock
 
 import duckdb
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.datasets import SHARED
 from tests.instances import Instances
 
-# In CI the same examples every time; elsewhere new ones, which is where they find something.
-settings.register_profile("ci", derandomize=True)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+# In CI the same examples every time; elsewhere new ones, which is where they find something.  How long examples take to
+# make says what else the machine does.
+settings.register_profile(
+    "graphdb", derandomize=bool(os.environ.get("CI")), suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("graphdb")
 
 FIRST = (
     "gpu/test_kernels.py",
