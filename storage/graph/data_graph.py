@@ -123,13 +123,15 @@ class DataGraph:
     def catch_up(self, threads: int = 1) -> None:
         """Bring now up to date what takes in changes in place, or by a copy: the next query finds it as it left it.
 
-        Partitions take in large changes side by side, on as many threads at most.
+        Partitions take in large changes side by side, on as many threads at most; all of these lay out what has become
+        sparse.
         """
         with self._lock:
             waiting = [key for key in self._stale.waiting() if key[0] in _CAUGHT_UP]
             partitions = [key for key in waiting if key[0] == "partition"]
             found = dict[tuple[Any, ...], Any]()
             if min(threads, len(partitions)) > 1 and self._stale.changed >= _MANY:
+                self._stale.lay_out(threads)
                 with ThreadPoolExecutor(min(threads, len(partitions)), "graphdb-follow") as pool:
                     found.update(zip(partitions, pool.map(self._updated, partitions), strict=True))
             for key in waiting:

@@ -1,4 +1,5 @@
-// Reading neighbour lists, contiguous ones or (GAPS) ones with free slots, which repeat the entry before them.
+// Reading neighbour lists, contiguous ones or (GAPS) ones with free slots, which repeat the entry before them with the
+// highest bit set.  Entries that are repeated for their codes are not met here.
 //
 // A task is 32 slots of a vertex's list: int64 [tasks, 2], vertex and first slot.  Each warp adds up what its tasks give.
 
@@ -8,6 +9,7 @@ typedef unsigned long long u64;
 #define WARP 32
 #define TEAM 8
 #define FULL 0xffffffffu
+#define FREE (1 << 31)
 #define LANE ((int)(threadIdx.x % WARP))
 
 struct Task {
@@ -28,10 +30,7 @@ struct Lists {
     if (vertex >= rows) return {0, 0};
     return {table[2 * vertex], table[2 * vertex + 1]};
   }
-  // Both are read, whether or not the first one says enough: a loop of branches waits for each.
-  __device__ __forceinline__ bool is_entry(i64 begin, i64 slot) const {
-    return !GAPS | slot == begin | neighbours[slot] != neighbours[slot - (slot > begin)];
-  }
+  __device__ __forceinline__ bool is_entry(int value) const { return !GAPS || value >= 0; }
 };
 
 template <typename Visit>
@@ -49,7 +48,7 @@ __device__ __forceinline__ u64 each_neighbour(const Lists &lists, const Task &ta
   const Span own = lists[task.vertex];
   u64 found = 0;
   for (i64 slot = task.begin + LANE / TEAM; slot < min(own.end, task.begin + WARP); slot += WARP / TEAM)
-    if (lists.is_entry(own.begin, slot)) found += visit(lists.neighbours[slot]);
+    if (const int value = lists.neighbours[slot]; lists.is_entry(value)) found += visit(value);
   return found;
 }
 
@@ -59,7 +58,7 @@ extern "C" __global__ void scan(const Task *tasks, i64 count, const i64 *table, 
   each_task(tasks, count, sum, [&](const Task &task) -> u64 {
     const i64 slot = task.begin + LANE;
     const Span own = lists[task.vertex];
-    return slot < own.end && lists.is_entry(own.begin, slot) ? neighbours[slot] : 0;
+    return slot < own.end && lists.is_entry(neighbours[slot]) ? neighbours[slot] : 0;
   });
 }
 
@@ -72,7 +71,7 @@ extern "C" __global__ void two_hops(const Task *tasks, i64 count, const i64 *tab
       const Span next = lists[middle];
       u64 found = 0;
       for (i64 slot = next.begin + LANE % TEAM; slot < next.end; slot += TEAM)
-        found += lists.is_entry(next.begin, slot) && neighbours[slot] != task.vertex;
+        found += lists.is_entry(neighbours[slot]) && neighbours[slot] != task.vertex;
       return found;
     });
   });
@@ -91,15 +90,15 @@ extern "C" __global__ void triangles(const Task *tasks, i64 count, const i64 *ta
       }
       u64 found = 0;
       for (i64 slot = small.begin + LANE % TEAM; slot < small.end; slot += TEAM) {
-        if (!lists.is_entry(small.begin, slot)) continue;
         const int value = neighbours[slot];
+        if (!lists.is_entry(value)) continue;
         i64 low = large.begin;
         for (i64 high = large.end; low < high;) {
           const i64 middle = (low + high) >> 1;
-          if (neighbours[middle] < value) low = middle + 1;
+          if ((neighbours[middle] & ~(GAPS ? FREE : 0)) < value) low = middle + 1;
           else high = middle;
         }
-        found += low < large.end && neighbours[low] == value;
+        found += low < large.end && (neighbours[low] & ~(GAPS ? FREE : 0)) == value;
       }
       return found;
     });

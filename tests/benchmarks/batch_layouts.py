@@ -34,7 +34,7 @@ from graphdb.storage.graph.changes import Changes, Sizes
 from graphdb.storage.graph.following.partitions import Edges, _net
 from graphdb.storage.graph.in_place.spans import Spans
 from graphdb.storage.graph.pcsr import Direction
-from tests.benchmarks.harness import Table, main, progress, surroundings
+from tests.benchmarks.harness import CORES, Table, main, progress, surroundings
 from tests.benchmarks.packed_memory import WARP, PackedMemory
 
 Ints = NDArray[np.int64]
@@ -112,10 +112,14 @@ class Lists:
         """Return what changes there are of this direction, sorted."""
         return _net([changes], (0,), self._direction, None, Sizes(self._vertices, 0))
 
-    def write(self, edges: Edges) -> None:
-        """Change the host's lists, laid out again where too much of the pool is abandoned."""
+    def lay_out(self, threads: int) -> None:
+        """Lay the host's lists out again where too much of the pool is abandoned."""
         if self.spans.sparse:
-            self.spans, self.copy = self.spans.laid_out(), SpansCopy(self._device.memory)
+            self.spans, self.copy = self.spans.laid_out(threads), SpansCopy(self._device.memory)
+
+    def write(self, edges: Edges) -> None:
+        """Change the host's lists."""
+        self.lay_out(1)
         self.spans.change(*edges)
 
     def follow(self) -> None:
@@ -227,6 +231,8 @@ def side_by_side(
     """
     timed = [lists[direction] for direction in together]
     begun = time.perf_counter()
+    for each in timed:
+        each.lay_out(CORES)
     for _ in pool.map(lambda each: each.write(each.net(changes)), timed):
         pass
     for each in timed:

@@ -1,8 +1,8 @@
 // A packed memory array of edges that takes sorted batches: GPMA (Sha et al., PVLDB 2017), as GAMMA §V-C adopts it.
 //
 // Entries (source, neighbour and, if CODED, code) stand sorted in leaves of LEAF slots, packed to the left of each; the
-// free slots of a leaf repeat its last entry, so that searching by halves needs to know nothing of them.  A node of level h
-// of the tree above consists of 2^h leaves.  A batch is merged into the lowest nodes that stay within the bounds of their
+// free slots of a leaf repeat its last entry, marked as FREE, so that searching by halves needs no more than to leave out
+// that bit.  A node of level h of the tree above consists of 2^h leaves.  A batch is merged into the lowest nodes that stay within the bounds of their
 // level; each of these gets its entries spread evenly.  All nodes, whatever their size, are rebuilt together: every entry
 // computes its rank, which the number of entries and the sum of effects before it give, and is written there, then from
 // there to its slot.
@@ -16,6 +16,7 @@ typedef unsigned int u32;
 #define WARP 32
 #define FULL 0xffffffffu
 #define LANE ((int)(threadIdx.x % WARP))
+#define FREE 0x80000000u
 #define THREAD (blockIdx.x * (i64)blockDim.x + threadIdx.x)
 
 struct Packed {
@@ -52,7 +53,7 @@ __device__ __forceinline__ Key key_of(const Change &change) {
 }
 
 __device__ __forceinline__ Key key_at(const Packed &packed, i64 slot) {
-  return {(u64)(u32)packed.sources[slot] << 32 | (u32)packed.neighbours[slot], CODED ? packed.codes[slot] : 0};
+  return {(u64)(u32)packed.sources[slot] << 32 | (packed.neighbours[slot] & ~FREE), CODED ? packed.codes[slot] : 0};
 }
 
 // The first slot of a range whose entry is not below a key.
@@ -269,7 +270,7 @@ extern "C" __global__ void spread(const Packed *given, const Segment *segments, 
   const i64 end = share(own + 1, segment.count, segment.leaves), slot = leaf * LEAF + LANE;
   if (LANE < LEAF && begin < end) {
     const i64 from = segment.from + min(begin + LANE, end - 1);
-    packed.sources[slot] = sources[from], packed.neighbours[slot] = neighbours[from];
+    packed.sources[slot] = sources[from], packed.neighbours[slot] = neighbours[from] | (begin + LANE < end ? 0 : FREE);
     if (CODED) packed.codes[slot] = codes[from];
   } else if (LANE < LEAF) {
     packed.sources[slot] = -1;  // the array is empty

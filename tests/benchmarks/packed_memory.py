@@ -42,7 +42,7 @@ class PackedMemory:
     table
         int64 [2 * vertices]: where the list of each vertex begins and ends; vertices without neighbours have 0 and 0.
     sources, neighbours, codes
-        int32 [slots].  Free slots repeat the entry before them.
+        int32 [slots].  Free slots repeat the entry before them, the neighbour with its highest bit set.
     sizes
         int32 [leaves]: entries of each leaf.
     tree

@@ -21,6 +21,7 @@ from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.following import partitions
 from graphdb.storage.graph.following import stale as stale_structures
 from graphdb.storage.graph.following.stale import StaleStructures
+from graphdb.storage.graph.in_place import spans
 from graphdb.storage.graph.pcsr import Partition
 from graphdb.storage.statistics import labels as statistics
 from graphdb.storage.statistics import tables as label_tables
@@ -107,7 +108,11 @@ def test_what_follows_equals_what_is_derived(
         changes = Changes(*(np.array(sorted(rows), np.int64).reshape(-1, 3) for rows in (removed, added)))
         follower.follow(graph, [changes])
         if threads:
-            with mock.patch.object(data_graph, "_MANY", 0):
+            with (
+                mock.patch.object(data_graph, "_MANY", 0),
+                mock.patch.object(spans, "_SLACK", 0),
+                mock.patch.object(spans, "_PART", 4),
+            ):
                 follower.catch_up(threads)
         fresh = graph_of(data, layer)
         for name, arguments in KEYS[number % 2 :: 2]:

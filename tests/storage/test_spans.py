@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from graphdb.storage.graph.changes import Changes, Sizes
-from graphdb.storage.graph.following.partitions import merged, moved
+from graphdb.storage.graph.following.partitions import merged, moved, with_gaps
 from graphdb.storage.graph.in_place import spans
 from graphdb.storage.graph.pcsr import Direction, Partition, build_partition
 
@@ -93,3 +94,31 @@ def test_a_batch_writes_the_lists_of_its_vertices_only() -> None:
     assert partition.neighbours_of(17).tolist() == [*sorted(pairs[pairs[:, 0] == 17, 1].tolist()), 4001]
     assert moved(partition, Sizes(n + 2, 0), Sizes(n + 9, 4)) is partition, "new vertices change nothing"
     assert len(partition.neighbours_of(n + 8)) == 0
+
+
+@pytest.mark.parametrize("way", ["out", "both"])
+def test_pools_are_laid_out_by_several_threads(way: Direction, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same lists one after the other, whatever the number of threads; a hub's list is longer than what each writes."""
+    monkeypatch.setattr(spans, "_PART", 10)
+    draw, n = np.random.default_rng(4), 50
+    hub = np.zeros(40, np.int64)
+    subjects, objects = np.append(hub, draw.integers(0, n, 150)), np.append(np.arange(40), draw.integers(0, n, 150))
+    edges = set(zip([1] * 190, subjects.tolist(), objects.tolist(), strict=True))
+    partition = with_gaps(built(edges, (1,), way, n))
+    assert partition.spans is not None
+    wanted = lists(built(edges, (1,), way, n), n)
+    for threads in (1, 2, 5, 30):
+        found = partition.spans.laid_out(threads)
+        neighbours, code_offsets, codes = found.arrays
+        made = replace(
+            partition,
+            offsets=found.table.reshape(-1),
+            neighbours=neighbours,
+            code_offsets=code_offsets,
+            codes=codes,
+            spans=found,
+        )
+        assert lists(made, n) == wanted
+        assert len(neighbours) == sum(map(len, wanted))
+        begins, ends = found.table[found.table[:, 1] > 0].T
+        assert np.array_equal(begins[1:], ends[:-1])

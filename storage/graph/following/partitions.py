@@ -29,14 +29,17 @@ _MANY = 64
 NO_EDGES: Edges = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-def changed(partition: Partition, edges: Edges) -> Partition:
-    """The partition after edges came and went (:meth:`.Spans.change`); the one before is not to be read any more."""
+def changed(partition: Partition, edges: Edges, threads: int = 1) -> Partition:
+    """The partition after edges came and went (:meth:`.Spans.change`); the one before is not to be read any more.
+
+    Where it is laid out anew, so many threads do that.
+    """
     spans = partition.spans
     if spans is None:
         begins, lengths = partition.ranges()
         spans = Spans(partition.keys, begins, lengths, partition.neighbours, partition.code_offsets, partition.codes)
     elif spans.sparse:
-        spans = spans.laid_out()
+        spans = spans.laid_out(threads)
     (come, gone), (source, target, *_) = spans.change(*edges), edges
     neighbours, code_offsets, codes = spans.arrays
     return replace(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from graphdb.storage.arrays.sorted_sets import both, joined, without
 from graphdb.storage.graph.changes import MOST, Changes, Sizes, grown, having, loops, members, moved_column
 from graphdb.storage.graph.derived.closure import closure_of
-from graphdb.storage.graph.following.partitions import merged, moved
+from graphdb.storage.graph.following.partitions import NO_EDGES, changed, merged, moved
 
 Ints = NDArray[np.int64]
 
@@ -134,6 +134,12 @@ class StaleStructures:
         gone, come = (np.array(sorted(vertex for vertex, there in since if there is was), np.int64)
                       for was in (False, True))  # fmt: skip
         return joined(without(value, gone), come)
+
+    def lay_out(self, threads: int) -> None:
+        """Have partitions laid out anew of whose pool more than half is abandoned, one after the other."""
+        for key, (value, sizes, begin) in list(self._entries.items()):
+            if key[0] == "partition" and value.spans is not None and value.spans.sparse:
+                self._entries[key] = (changed(value, NO_EDGES, threads), sizes, begin)
 
     def updated(
         self, key: tuple[Any, ...], now: Sizes, type_label: int | None, occurring: Callable[[Ints], Ints]

@@ -13,6 +13,8 @@ follows by what was written behind its own, and by the rows of the table that ar
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from typing import Any
 
@@ -27,6 +29,7 @@ from graphdb.storage.graph.in_place.spans_kernels import (
     LONGEST,
     SEVERAL,
     USED,
+    count_codes,
     lay_out,
     rewrite_lists,
 )
@@ -38,6 +41,8 @@ _SLACK = 1 << 12
 _FREE = 1.5
 """So many times the entries in use are free in a new pool, and some more: as a rule it is sparse before it is full.
 Memory that is not written to costs nothing."""
+_PART = 1 << 20
+"""Entries that a thread lays out at least."""
 _LOGGED = 4
 """The vertices of the latest changes are remembered, as long as they are at most one in so many of all."""
 
@@ -169,22 +174,34 @@ class Spans:
         latest = self._log[-1] if self._log else None
         return self._rows if vertices is latest else self.table[vertices]
 
-    def laid_out(self) -> Spans:
-        """The same lists in a pool of their own, without what is abandoned."""
-        begins, ends = self.table.T
-        coded = len(self.code_offsets) > 0
-        live = int(self._state[LIVE])
-        codes = int((self.code_offsets[ends] - self.code_offsets[begins]).sum()) if coded else 0
+    def laid_out(self, threads: int = 1) -> Spans:
+        """The same lists in a pool of their own, without what is abandoned; written by so many threads at most."""
+        lengths = self.table[:, 1] - self.table[:, 0]
+        coded, live = len(self.code_offsets) > 0, int(self._state[LIVE])
+        ends = np.cumsum(lengths)
+        parts = min(threads, live // _PART + 1)
+        cuts = [0, *np.searchsorted(ends, live * np.arange(1, parts) // parts).tolist(), len(ends)]
+        counts = [0] * parts
+        if coded:
+            counts = _each(
+                lambda first, last: count_codes(first, last, self.table, self.code_offsets), [cuts[:-1], cuts[1:]]
+            )
+        codes = sum(counts)
         found = copy(self)
         found.table = np.zeros_like(self.table)
         found.neighbours = np.empty(_with_space(live), self.neighbours.dtype)
         found.code_offsets = np.empty(_with_space(live) + 1 if coded else 0, np.int64)
         found.codes = np.empty(_with_space(codes) if coded else 0, np.int64)
         before, after = ((each.table, each.neighbours, each.code_offsets, each.codes) for each in (self, found))
-        lay_out(*before, *after)
+        written = [int(ends[cut - 1]) if cut else 0 for cut in cuts[:-1]]
+        code_at = np.cumsum([0, *counts[:-1]]).tolist()
+        starts = [cuts[:-1], cuts[1:], written, code_at]
+        _each(lambda first, last, entries, c: lay_out(first, last, entries, c, *before, *after), starts)
+        if coded:
+            found.code_offsets[live] = codes
         found._state = np.zeros(CELLS, np.int64)
         found._state[[USED, CODES, LIVE, SEVERAL]] = live, codes, live, codes > live
-        found._state[LONGEST] = (ends - begins).max(initial=0)
+        found._state[LONGEST] = lengths.max(initial=0)
         found.version, found._log, found._logged = 0, deque(), 0
         return found
 
@@ -205,6 +222,14 @@ class Spans:
     def simple(self) -> bool:
         """Whether each entry has had one code at most since the lists were laid out."""
         return not self._state[SEVERAL]
+
+
+def _each(work: Callable[..., Any], columns: Sequence[Sequence[int]]) -> list[Any]:
+    """What ``work`` gives for each part, a thread for each: arguments by column."""
+    if len(columns[0]) == 1:
+        return [work(*(column[0] for column in columns))]
+    with ThreadPoolExecutor(len(columns[0]), "graphdb-lay-out") as pool:
+        return list(pool.map(work, *columns))
 
 
 def _with_space(entries: int) -> int:

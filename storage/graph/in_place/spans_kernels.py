@@ -176,8 +176,24 @@ def rewrite_lists(
     return len(vertices)
 
 
-@entry("i8[:, :], T[:], i8[:], i8[:], i8[:, :], T[:], i8[:], i8[:]")
+@entry("i8, i8, i8[:, :], i8[:] -> i8")
+def count_codes(first: int, last: int, table: Ints, code_offsets: Ints) -> int:
+    """Return how many codes the lists of vertices ``first`` to ``last - 1`` have."""
+    count = 0
+    for vertex in range(first, last):
+        if vertex + _LISTS < last:
+            fetch(code_offsets.ctypes.data + 8 * table[vertex + _LISTS, 0])
+            fetch(code_offsets.ctypes.data + 8 * table[vertex + _LISTS, 1])
+        count += code_offsets[table[vertex, 1]] - code_offsets[table[vertex, 0]]
+    return count
+
+
+@entry("i8, i8, i8, i8, i8[:, :], T[:], i8[:], i8[:], i8[:, :], T[:], i8[:], i8[:]")
 def lay_out(
+    first: int,
+    last: int,
+    written: int,
+    code_at: int,
     table: Ints,
     neighbours: NDArray[Any],
     code_offsets: Ints,
@@ -187,21 +203,24 @@ def lay_out(
     new_code_offsets: Ints,
     new_codes: Ints,
 ) -> None:
-    """Write all lists of a pool one after the other into another one, which has space for them.
+    """Write lists of a pool one after the other into another one, which has space for them.
 
     Parameters
     ----------
+    first, last
+        The vertices whose lists are written, the second one excluded.
+    written, code_at
+        How many entries, and codes, the vertices before have.
     table, neighbours, code_offsets, codes
         As of :func:`rewrite_lists`.
     new_table, new_neighbours, new_code_offsets, new_codes
         What is written; the table has zeros.
     """
-    written = code_at = 0
-    coded, vertices = len(code_offsets) > 0, len(table)
-    for vertex in range(vertices):
-        if vertex + _LISTS < vertices:
+    coded = len(code_offsets) > 0
+    for vertex in range(first, last):
+        if vertex + _LISTS < last:
             _fetch_list(vertex + _LISTS, table, neighbours, code_offsets)
-        if vertex + _CODES < vertices:
+        if vertex + _CODES < last:
             _fetch_codes(vertex + _CODES, table, code_offsets, codes)
         begin, end = table[vertex, 0], table[vertex, 1]
         if begin == end:
