@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -123,17 +124,17 @@ class DataGraph:
     def catch_up(self, threads: int = 1) -> None:
         """Bring now up to date what takes in changes in place, or by a copy: the next query finds it as it left it.
 
-        Partitions take in large changes side by side, on as many threads at most; all of these lay out what has become
-        sparse.
+        Partitions take in large changes side by side, on as many threads at most, all together.
         """
         with self._lock:
             waiting = [key for key in self._stale.waiting() if key[0] in _CAUGHT_UP]
             partitions = [key for key in waiting if key[0] == "partition"]
             found = dict[tuple[Any, ...], Any]()
             if min(threads, len(partitions)) > 1 and self._stale.changed >= _MANY:
-                self._stale.lay_out(threads)
-                with ThreadPoolExecutor(min(threads, len(partitions)), "graphdb-follow") as pool:
-                    found.update(zip(partitions, pool.map(self._updated, partitions), strict=True))
+                at_once = min(threads, len(partitions))
+                with ThreadPoolExecutor(at_once, "graphdb-follow") as pool:
+                    update = partial(self._updated, threads=threads // at_once)
+                    found.update(zip(partitions, pool.map(update, partitions), strict=True))
             for key in waiting:
                 if (value := found[key] if key in found else self._updated(key)) is not None:
                     self._put(key, value)
@@ -473,9 +474,9 @@ class DataGraph:
             self._put(key, value)
             return value
 
-    def _updated(self, key: tuple[Any, ...]) -> Any:
+    def _updated(self, key: tuple[Any, ...], threads: int = 1) -> Any:
         """The structure ``key`` of an earlier graph as it is now; None where it is to be built."""
-        return self._stale.updated(key, self.sizes, self.type_label, self.source.occurring)
+        return self._stale.updated(key, self.sizes, self.type_label, self.source.occurring, threads)
 
     def _put(self, key: tuple[Any, ...], value: Any) -> None:
         self._cache[key] = (value, value.nbytes)

@@ -112,15 +112,11 @@ class Lists:
         """Return what changes there are of this direction, sorted."""
         return _net([changes], (0,), self._direction, None, Sizes(self._vertices, 0))
 
-    def lay_out(self, threads: int) -> None:
-        """Lay the host's lists out again where too much of the pool is abandoned."""
+    def write(self, edges: Edges, threads: int = 1) -> None:
+        """Change the host's lists, laid out again where too much of the pool is abandoned."""
         if self.spans.sparse:
             self.spans, self.copy = self.spans.laid_out(threads), SpansCopy(self._device.memory)
-
-    def write(self, edges: Edges) -> None:
-        """Change the host's lists."""
-        self.lay_out(1)
-        self.spans.change(*edges)
+        self.spans.change(*edges, threads)
 
     def follow(self) -> None:
         """Bring the device's copy up to date."""
@@ -225,15 +221,14 @@ def asked(device: Device, lists: Lists, every: int, repeat: int = 5) -> list[lis
 def side_by_side(
     lists: dict[Direction, Lists], together: Sequence[Direction], changes: Changes, pool: ThreadPoolExecutor
 ) -> float:
-    """Return the seconds of a batch in the lists of some directions: a thread for each, as a graph follows.
+    """Return the seconds of a batch in the lists of some directions, side by side and by all threads, as a graph follows.
 
     What else there is takes the batch, too, afterwards.
     """
     timed = [lists[direction] for direction in together]
     begun = time.perf_counter()
-    for each in timed:
-        each.lay_out(CORES)
-    for _ in pool.map(lambda each: each.write(each.net(changes)), timed):
+    threads = max(CORES // len(timed), 1)
+    for _ in pool.map(lambda each: each.write(each.net(changes), threads), timed):
         pass
     for each in timed:
         each.follow()
@@ -284,7 +279,7 @@ def measure(device: Device, name: str, edges: int, arguments: Any) -> list[Table
             taken = [side_by_side(lists, together, next(given), pool) for _ in range(arguments.repeat)]
             mean, middle = statistics.mean(taken), statistics.median(taken)
             text = f"{mean * 1e3:.1f} ms ({middle * 1e3:.1f}), {each / mean:,.0f} changes a second"
-            changed.notes.append(f"lists, {each:,}, {label}, a thread for each: {text}")
+            changed.notes.append(f"lists, {each:,}, {label}, side by side: {text}")
             print(changed.notes[-1], flush=True)
     for direction, own in lists.items():
         host = sum(array.nbytes for array in (own.spans.table, *own.spans.arrays) if array is not None)

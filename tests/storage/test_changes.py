@@ -111,7 +111,7 @@ def test_what_follows_equals_what_is_derived(
             with (
                 mock.patch.object(data_graph, "_MANY", 0),
                 mock.patch.object(spans, "_SLACK", 0),
-                mock.patch.object(spans, "_PART", 4),
+                mock.patch.multiple(spans, _LISTS=3, _ENTRIES=4),
             ):
                 follower.catch_up(threads)
         fresh = graph_of(data, layer)

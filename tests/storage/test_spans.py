@@ -38,10 +38,12 @@ def built(edges: set[tuple[int, int, int]], labels: tuple[int, ...] | None, way:
 def test_batches_in_place_are_as_built_anew(
     labels: tuple[int, ...] | None, way: Direction, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether the pool has space for many batches, or is copied within each of them."""
+    """Whether the pool has space for many batches, or is copied within each, and however many threads write lists."""
     if seed == 1:
         monkeypatch.setattr(spans, "_FREE", 0)
         monkeypatch.setattr(spans, "_SLACK", 3)
+    if seed:
+        monkeypatch.setattr(spans, "_LISTS", 4)
     draw, n = np.random.default_rng(seed), 60
     hub = 7  # a vertex that every third edge has: its list is long, and changes with every batch
     edges = set[tuple[int, int, int]]()
@@ -60,7 +62,7 @@ def test_batches_in_place_are_as_built_anew(
         n += 3
         sizes = Sizes(n, 0)
         changes = Changes(*(np.array(sorted(rows), np.int64).reshape(-1, 3) for rows in (gone, come)))
-        after = merged(partition, labels, way, TYPE, before, sizes, [changes])
+        after = merged(partition, labels, way, TYPE, before, sizes, [changes], threads=1 + 2 * seed)
         assert after is not None
         partition, expected = after, built(edges, labels, way, n)
         assert lists(partition, n) == lists(expected, n)
@@ -99,7 +101,7 @@ def test_a_batch_writes_the_lists_of_its_vertices_only() -> None:
 @pytest.mark.parametrize("way", ["out", "both"])
 def test_pools_are_laid_out_by_several_threads(way: Direction, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same lists one after the other, whatever the number of threads; a hub's list is longer than what each writes."""
-    monkeypatch.setattr(spans, "_PART", 10)
+    monkeypatch.setattr(spans, "_ENTRIES", 10)
     draw, n = np.random.default_rng(4), 50
     hub = np.zeros(40, np.int64)
     subjects, objects = np.append(hub, draw.integers(0, n, 150)), np.append(np.arange(40), draw.integers(0, n, 150))

@@ -32,7 +32,7 @@ NO_EDGES: Edges = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.
 def changed(partition: Partition, edges: Edges, threads: int = 1) -> Partition:
     """The partition after edges came and went (:meth:`.Spans.change`); the one before is not to be read any more.
 
-    Where it is laid out anew, so many threads do that.
+    At most so many threads write its lists.
     """
     spans = partition.spans
     if spans is None:
@@ -40,7 +40,7 @@ def changed(partition: Partition, edges: Edges, threads: int = 1) -> Partition:
         spans = Spans(partition.keys, begins, lengths, partition.neighbours, partition.code_offsets, partition.codes)
     elif spans.sparse:
         spans = spans.laid_out(threads)
-    (come, gone), (source, target, *_) = spans.change(*edges), edges
+    (come, gone), (source, target, *_) = spans.change(*edges, threads), edges
     neighbours, code_offsets, codes = spans.arrays
     return replace(
         partition,
@@ -109,16 +109,17 @@ def merged(
     before: Sizes,
     now: Sizes,
     changes: Iterable[Changes],
+    threads: int = 1,
 ) -> Partition | None:
     """The partition of some labels and a direction with what came and went; None where it is to be derived anew.
 
-    It takes what the lists of the changed vertices have.
+    It takes what the lists of the changed vertices have, which at most so many threads write.
     """
     own, changes = moved(partition, before, now), list(changes)
     if own is None or not changes:
         return own
     net = _net(changes, labels, direction, type_label, now)
-    return changed(own, net) if len(net[0]) else own
+    return changed(own, net, threads) if len(net[0]) else own
 
 
 def _net(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from graphdb.storage.arrays.sorted_sets import both, joined, without
 from graphdb.storage.graph.changes import MOST, Changes, Sizes, grown, having, loops, members, moved_column
 from graphdb.storage.graph.derived.closure import closure_of
-from graphdb.storage.graph.following.partitions import NO_EDGES, changed, merged, moved
+from graphdb.storage.graph.following.partitions import merged, moved
 
 Ints = NDArray[np.int64]
 
@@ -135,16 +135,15 @@ class StaleStructures:
                       for was in (False, True))  # fmt: skip
         return joined(without(value, gone), come)
 
-    def lay_out(self, threads: int) -> None:
-        """Have partitions laid out anew of whose pool more than half is abandoned, one after the other."""
-        for key, (value, sizes, begin) in list(self._entries.items()):
-            if key[0] == "partition" and value.spans is not None and value.spans.sparse:
-                self._entries[key] = (changed(value, NO_EDGES, threads), sizes, begin)
-
     def updated(
-        self, key: tuple[Any, ...], now: Sizes, type_label: int | None, occurring: Callable[[Ints], Ints]
+        self,
+        key: tuple[Any, ...],
+        now: Sizes,
+        type_label: int | None,
+        occurring: Callable[[Ints], Ints],
+        threads: int = 1,
     ) -> Any:
-        """The structure ``key`` as it is now; None where it is to be derived anew.  See :func:`grown`."""
+        """The structure ``key`` as it is now; None where it is to be derived anew. See :func:`grown`."""
         if key not in self._entries:
             return None
         value, before, begin = self._entries.pop(key)
@@ -168,7 +167,7 @@ class StaleStructures:
             case ("partition", labels, _) if labels is not None and not touched.intersection(labels):
                 return moved(value, before, now)
             case ("partition", labels, direction):
-                return merged(value, labels, direction, type_label, before, now, since)
+                return merged(value, labels, direction, type_label, before, now, since, threads)
             case ("signature", label, _) if not touched & {label, type_label}:
                 return moved_column(value, before, now)
             case ("oriented", labels) if labels is not None and before == now and not touched.intersection(labels):

@@ -13,10 +13,10 @@ follows by what was written behind its own, and by the rows of the table that ar
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,19 +30,21 @@ from graphdb.storage.graph.in_place.spans_kernels import (
     SEVERAL,
     USED,
     count_codes,
+    count_lists,
     lay_out,
     rewrite_lists,
 )
 
 Ints = NDArray[np.int64]
+T = TypeVar("T")
 
 _NOBODY: Ints = np.empty(0, np.int64)
 _SLACK = 1 << 12
 _FREE = 1.5
 """So many times the entries in use are free in a new pool, and some more: as a rule it is sparse before it is full.
 Memory that is not written to costs nothing."""
-_PART = 1 << 20
-"""Entries that a thread lays out at least."""
+_LISTS, _ENTRIES = 1 << 14, 1 << 20
+"""Lists that a thread writes at least where they change, and entries where all are laid out."""
 _LOGGED = 4
 """The vertices of the latest changes are remembered, as long as they are at most one in so many of all."""
 
@@ -105,11 +107,11 @@ class Spans:
         used, live = self._state[USED], self._state[LIVE]
         return bool(used > 2 * live + _SLACK)
 
-    def change(self, source: Ints, target: Ints, codes: Ints, comes: Ints) -> tuple[Ints, Ints]:
+    def change(self, source: Ints, target: Ints, codes: Ints, comes: Ints, threads: int = 1) -> tuple[Ints, Ints]:
         """Take edges in and out, sorted by source, target and code; return the vertices (sorted) that have their first
         neighbours now, and those that have lost their last.
 
-        Of an edge that comes and goes there is one row: what becomes of it.
+        Of an edge that comes and goes there is one row: what becomes of it.  At most so many threads write lists.
         """
         if not len(source):
             return _NOBODY, _NOBODY
@@ -119,12 +121,20 @@ class Spans:
         if needed > len(self.table):
             self.table = _extended(self.table, max(needed, len(self.table) * 9 // 8), fill=0)
         rows, lengths = np.empty((len(vertices), 2), np.int64), np.empty(len(vertices), np.int64)
-        batch = (vertices, begins, target, codes, comes, rows, lengths)
+        parts = min(threads, len(vertices) // _LISTS + 1)
+        cuts = [len(vertices) * part // parts for part in range(parts + 1)]
+        places = self._reserve(vertices, begins, cuts)
         self._state[KEYS] = 0
-        done = self._rewrite(0, batch)
-        while done < len(vertices):
-            self._reserve(int(vertices[done]), int(begins[done + 1] - begins[done]))
-            done = self._rewrite(done, batch)
+        arrays = (self.table, self.neighbours, self.code_offsets, self.codes)
+        batch = (vertices, begins, target, codes, comes, rows, lengths)
+        if parts == 1:
+            rewrite_lists(0, len(vertices), *batch, *arrays, self._state)
+        else:
+            states = [self._state.copy() for _ in range(parts)]
+            for state, place in zip(states, places, strict=False):
+                state[[USED, CODES, LIVE]] = *place, 0
+            _each(lambda part: rewrite_lists(cuts[part], cuts[part + 1], *batch, *arrays, states[part]), parts)
+            self._join(states, places)
         self.most = max(self.most, int(vertices[-1]), int(target.max()))
         self._note(vertices, rows)
         if not self._state[KEYS]:
@@ -132,22 +142,39 @@ class Spans:
         have = rows[:, 1] > rows[:, 0]
         return vertices[have & (lengths == 0)], vertices[~have & (lengths > 0)]
 
-    def _rewrite(self, first: int, batch: tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints]) -> int:
-        return rewrite_lists(first, *batch, self.table, self.neighbours, self.code_offsets, self.codes, self._state)
-
-    def _reserve(self, vertex: int, changes: int) -> None:
-        """Have a pool with space for the list of a vertex after so many changes, and for others."""
-        begin, end = self.table[vertex].tolist()
-        used, codes = int(self._state[USED]), int(self._state[CODES])
-        wanted = used + end - begin + changes
-        if wanted > len(self.neighbours):
-            self.neighbours = _extended(self.neighbours[:used], _with_space(wanted))
+    def _reserve(self, vertices: Ints, begins: Ints, cuts: list[int]) -> list[tuple[int, int]]:
+        """Have space in the pool for the lists of vertices after changes; return how many entries and codes there are
+        before each part of them, which is written to a place of its own: one entry away from the next, as offsets of
+        codes have an end.
+        """
+        counts = _each(
+            lambda part: count_lists(cuts[part], cuts[part + 1], vertices, self.table, self.code_offsets), len(cuts) - 1
+        )
+        used, known = entries, codes = int(self._state[USED]), int(self._state[CODES])
+        places = [(used, known)]
+        for (more, more_codes), first, last in zip(counts, cuts[:-1], cuts[1:], strict=True):
+            changes = int(begins[last] - begins[first])
+            entries, codes = entries + more + changes + 1, codes + more_codes + changes
+            places.append((entries, codes))
+        if entries > len(self.neighbours):
+            self.neighbours = _extended(self.neighbours[:used], _with_space(entries))
         if len(self.code_offsets):
-            if wanted >= len(self.code_offsets):
-                self.code_offsets = _extended(self.code_offsets[: used + 1], _with_space(wanted) + 1)
-            wanted = codes + changes + int(self.code_offsets[end] - self.code_offsets[begin])
-            if wanted > len(self.codes):
-                self.codes = _extended(self.codes[:codes], _with_space(wanted))
+            if entries >= len(self.code_offsets):
+                self.code_offsets = _extended(self.code_offsets[: used + 1], _with_space(entries) + 1)
+            if codes > len(self.codes):
+                self.codes = _extended(self.codes[:known], _with_space(codes))
+        return places
+
+    def _join(self, states: list[Ints], places: list[tuple[int, int]]) -> None:
+        """Have the state be that after all parts, and what is between two of them some vertex, which is in no list."""
+        for state, (begin, codes_begin) in zip(states[:-1], places[1:-1], strict=True):
+            end, codes_end = state[[USED, CODES]].tolist()
+            self.neighbours[end:begin] = 0
+            self.code_offsets[end + 1 : begin], self.codes[codes_end:codes_begin] = codes_end, 0
+        self._state[[USED, CODES]] = states[-1][[USED, CODES]]
+        self._state[LIVE] += sum(int(state[LIVE]) for state in states)
+        for cell in (LONGEST, SEVERAL, KEYS):
+            self._state[cell] = max(state[cell] for state in states)
 
     def _note(self, vertices: Ints, rows: Ints) -> None:
         """Remember what the latest batch changed, and forget what is older than copies follow."""
@@ -179,13 +206,11 @@ class Spans:
         lengths = self.table[:, 1] - self.table[:, 0]
         coded, live = len(self.code_offsets) > 0, int(self._state[LIVE])
         ends = np.cumsum(lengths)
-        parts = min(threads, live // _PART + 1)
+        parts = min(threads, live // _ENTRIES + 1)
         cuts = [0, *np.searchsorted(ends, live * np.arange(1, parts) // parts).tolist(), len(ends)]
         counts = [0] * parts
         if coded:
-            counts = _each(
-                lambda first, last: count_codes(first, last, self.table, self.code_offsets), [cuts[:-1], cuts[1:]]
-            )
+            counts = _each(lambda part: count_codes(cuts[part], cuts[part + 1], self.table, self.code_offsets), parts)
         codes = sum(counts)
         found = copy(self)
         found.table = np.zeros_like(self.table)
@@ -195,8 +220,7 @@ class Spans:
         before, after = ((each.table, each.neighbours, each.code_offsets, each.codes) for each in (self, found))
         written = [int(ends[cut - 1]) if cut else 0 for cut in cuts[:-1]]
         code_at = np.cumsum([0, *counts[:-1]]).tolist()
-        starts = [cuts[:-1], cuts[1:], written, code_at]
-        _each(lambda first, last, entries, c: lay_out(first, last, entries, c, *before, *after), starts)
+        _each(lambda part: lay_out(cuts[part], cuts[part + 1], written[part], code_at[part], *before, *after), parts)
         if coded:
             found.code_offsets[live] = codes
         found._state = np.zeros(CELLS, np.int64)
@@ -224,12 +248,12 @@ class Spans:
         return not self._state[SEVERAL]
 
 
-def _each(work: Callable[..., Any], columns: Sequence[Sequence[int]]) -> list[Any]:
-    """What ``work`` gives for each part, a thread for each: arguments by column."""
-    if len(columns[0]) == 1:
-        return [work(*(column[0] for column in columns))]
-    with ThreadPoolExecutor(len(columns[0]), "graphdb-lay-out") as pool:
-        return list(pool.map(work, *columns))
+def _each(work: Callable[[int], T], parts: int) -> list[T]:
+    """What ``work`` gives for each part, a thread for each."""
+    if parts == 1:
+        return [work(0)]
+    with ThreadPoolExecutor(parts, "graphdb-lists") as pool:
+        return list(pool.map(work, range(parts)))
 
 
 def _with_space(entries: int) -> int:

@@ -32,14 +32,15 @@ _LINE, _LINES = 64, 4
 
 
 @kernel
-def _fetch(vertices: Ints, i: int, table: Ints, neighbours: NDArray[Any], code_offsets: Ints, all_codes: Ints) -> None:
+def _fetch(
+    vertices: Ints, i: int, last: int, table: Ints, neighbours: NDArray[Any], code_offsets: Ints, all_codes: Ints
+) -> None:
     """Have what lists of later vertices begin with brought into the cache: they lie anywhere in memory."""
-    count = len(vertices)
-    if i + _ROWS < count:
+    if i + _ROWS < last:
         fetch(table.ctypes.data + 16 * vertices[i + _ROWS])
-    if i + _LISTS < count:
+    if i + _LISTS < last:
         _fetch_list(vertices[i + _LISTS], table, neighbours, code_offsets)
-    if i + _CODES < count:
+    if i + _CODES < last:
         _fetch_codes(vertices[i + _CODES], table, code_offsets, all_codes)
 
 
@@ -64,9 +65,27 @@ def _fetch_lines(array: int, begin: int, end: int) -> None:
         fetch(array + at)
 
 
-@entry("i8, i8[:], i8[:], i8[:], i8[:], i8[:], i8[:, :], i8[:], i8[:, :], T[:], i8[:], i8[:], i8[:] -> i8")
+@entry("i8, i8, i8[:], i8[:, :], i8[:] -> i8, i8")
+def count_lists(first: int, last: int, vertices: Ints, table: Ints, code_offsets: Ints) -> tuple[int, int]:
+    """Return how many entries, and codes, the lists of some vertices have, ``first`` to ``last - 1`` of these."""
+    entries, codes, coded = 0, 0, len(code_offsets) > 0
+    for i in range(first, last):
+        if i + _ROWS < last:
+            fetch(table.ctypes.data + 16 * vertices[i + _ROWS])
+        if coded and i + _LISTS < last:
+            fetch(code_offsets.ctypes.data + 8 * table[vertices[i + _LISTS], 0])
+            fetch(code_offsets.ctypes.data + 8 * table[vertices[i + _LISTS], 1])
+        begin, end = table[vertices[i], 0], table[vertices[i], 1]
+        entries += end - begin
+        if coded and end > begin:
+            codes += code_offsets[end] - code_offsets[begin]
+    return entries, codes
+
+
+@entry("i8, i8, i8[:], i8[:], i8[:], i8[:], i8[:], i8[:, :], i8[:], i8[:, :], T[:], i8[:], i8[:], i8[:]")
 def rewrite_lists(
     first: int,
+    last: int,
     vertices: Ints,
     begins: Ints,
     targets: Ints,
@@ -79,14 +98,13 @@ def rewrite_lists(
     code_offsets: Ints,
     all_codes: Ints,
     state: Ints,
-) -> int:
-    """Merge the lists of some vertices with what comes and goes; return which of them the pool has no space for, or how
-    many they are.
+) -> None:
+    """Merge the lists of some vertices with what comes and goes.
 
     Parameters
     ----------
-    first
-        The first one whose list is merged: those before it have been.
+    first, last
+        Those whose lists are merged, the second one excluded.
     vertices, begins
         Those of which something changes; the changes of the ``i``-th one are ``begins[i]:begins[i + 1]``.
     targets, codes, comes
@@ -97,27 +115,20 @@ def rewrite_lists(
     table
         [vertices of the data graph, 2]: where the list of each begins and ends.
     neighbours, code_offsets, all_codes
-        The pool; without ``code_offsets`` (of length 0) entries have no codes.
+        The pool, with enough space; without ``code_offsets`` (of length 0) entries have no codes.
     state
         The cells named above.
     """
     coded = len(code_offsets) > 0
-    for i in range(first, len(vertices)):
-        _fetch(vertices, i, table, neighbours, code_offsets, all_codes)
+    for i in range(first, last):
+        _fetch(vertices, i, last, table, neighbours, code_offsets, all_codes)
         vertex = vertices[i]
         old, end = table[vertex, 0], table[vertex, 1]
         new, written, code_at = state[USED], state[USED], state[CODES]
-        at, last = begins[i], begins[i + 1]
-        most = last - at + end - old
-        if written + most > len(neighbours):
-            return i
-        if coded:
-            known = code_offsets[end] - code_offsets[old] if end > old else 0
-            if written + most >= len(code_offsets) or code_at + last - at + known > len(all_codes):
-                return i
-        while old < end or at < last:
+        at, stop_at = begins[i], begins[i + 1]
+        while old < end or at < stop_at:
             begin = old
-            while old < end and (at == last or neighbours[old] < targets[at]):
+            while old < end and (at == stop_at or neighbours[old] < targets[at]):
                 old += 1
             if old > begin:  # what stays as it is, whole
                 for k in range(old - begin):
@@ -142,8 +153,8 @@ def rewrite_lists(
                 code_offsets[written] = code_at
                 c = code_offsets[old] if there else 0
                 stop = code_offsets[old + 1] if there else 0
-                while c < stop or (at < last and targets[at] == target):
-                    change = at < last and targets[at] == target
+                while c < stop or (at < stop_at and targets[at] == target):
+                    change = at < stop_at and targets[at] == target
                     if not change or (c < stop and all_codes[c] < codes[at]):
                         all_codes[code_at] = all_codes[c]
                         code_at += 1
@@ -173,7 +184,6 @@ def rewrite_lists(
         state[USED], state[CODES] = written, code_at
         state[LIVE] += now - before
         state[LONGEST] = max(state[LONGEST], now)
-    return len(vertices)
 
 
 @entry("i8, i8, i8[:, :], i8[:] -> i8")
