@@ -6,8 +6,10 @@ places are abandoned.  So a batch costs what the changed vertices' lists have, a
 but the table.  Once more than half of the pool is abandoned the lists are laid out again: batches share that cost.
 
 This is the log-structured answer to the gaps of a packed memory array (GAMMA, batch-dynamic, §V-C): lists stay
-contiguous and sorted, as searches read them, and no list is moved for another one.  A copy elsewhere (on a device)
-follows by what was written behind its own, and by the rows of the table that are new (:meth:`Spans.changed_since`).
+contiguous and sorted, as searches read them, and no list is moved for another one.  On a device such an array takes
+batches more quickly, whatever the lengths of lists, and is read more slowly (``tests/benchmarks/batch_layouts.py``).
+A copy elsewhere (on a device) follows by what was written behind its own, and by the rows of the table that are new
+(:meth:`Spans.changed_since`).
 """
 
 from __future__ import annotations
