@@ -20,7 +20,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.plan.paths import Ends, Weighted
 from graphdb.storage.arrays.arrow import values
-from graphdb.storage.persisted.store import NOTHING, PersistedStructures
+from graphdb.storage.persisted.store import NOTHING, StateStructures
 
 Key: TypeAlias = tuple[ast.PathPattern, object]
 """The pattern of one edge with its ends, and its conditions and cost, or what else is wanted of the edges."""
@@ -71,7 +71,7 @@ class CostedEdges:
     Those with costs are ``persisted``.
     """
 
-    def __init__(self, limit_bytes: int, persisted: PersistedStructures = NOTHING) -> None:
+    def __init__(self, limit_bytes: int, persisted: StateStructures = NOTHING) -> None:
         self._limit = limit_bytes
         self._persisted = persisted
         self._bytes = 0

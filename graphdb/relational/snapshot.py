@@ -28,7 +28,7 @@ from graphdb.storage.dictionary.terms import names_ahead, term_counts
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.changes import Changes, Sizes
 from graphdb.storage.graph.data_graph import DataGraph
-from graphdb.storage.persisted.store import NOTHING, PersistedStructures
+from graphdb.storage.persisted.store import NOTHING, StateStructures
 from graphdb.storage.statistics.known import KnownStatistics
 from graphdb.storage.triples import TripleStore
 
@@ -98,7 +98,7 @@ def take_snapshot(
     empty: bool = False,
     degrees: Degrees | None = None,
     procedures: Procedures | None = None,
-    persisted: PersistedStructures = NOTHING,
+    persisted: StateStructures = NOTHING,
 ) -> Snapshot:
     """Read names and sizes, with ``subclasses`` the hierarchy of classes, and make the written names visible to SQL.
 
@@ -134,10 +134,13 @@ def take_snapshot(
             scales = _scales(raw) if decimal else {}
         store = TripleStore(raw, connection.lock, sizes, names.edge_labels)
     columns_bytes = graph_bytes // 4
-    if persisted.possible:
+
+    def counts() -> tuple[object, ...]:
         ((zone,),) = connection.rows("SELECT system.main.current_setting('TimeZone')")
         counted = [(label.id, *label.counts) for label in names.edge_labels.values()]
-        persisted.describe((sizes, sorted(counted), sorted(described), sorted(parallel), zone, subclasses))
+        return sizes, sorted(counted), sorted(described), sorted(parallel), zone, subclasses
+
+    persisted.describe(counts)
     graph = DataGraph(store, graph_bytes - columns_bytes, persisted=persisted)
     properties = Properties(connection, store.ids, scales, columns_bytes, persisted)
     keys = KeyIndexes(connection, graph_bytes // 8, persisted)

@@ -31,7 +31,7 @@ from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.edges import EdgeTable
 from graphdb.storage.graph.pcsr import stable_order
 from graphdb.storage.persisted.packing import persistable
-from graphdb.storage.persisted.store import NOTHING, PersistedStructures
+from graphdb.storage.persisted.store import NOTHING, StateStructures
 from graphdb.storage.triples import TripleStore
 
 Ints = NDArray[np.int64]
@@ -135,7 +135,7 @@ class Edges:
         store: TripleStore,
         described: frozenset[int],
         parallel: frozenset[int],
-        persisted: PersistedStructures = NOTHING,
+        persisted: StateStructures = NOTHING,
     ) -> None:
         self.described = described
         self.parallel = parallel

@@ -29,7 +29,7 @@ from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.changes import Changes
 from graphdb.storage.persisted.packing import persistable
-from graphdb.storage.persisted.store import NOTHING, PersistedStructures
+from graphdb.storage.persisted.store import NOTHING, StateStructures
 
 Ids = NDArray[np.int64]
 
@@ -67,7 +67,7 @@ class KeyIndexes:
         What was sorted of the same state before.
     """
 
-    def __init__(self, connection: Connection, limit_bytes: int, persisted: PersistedStructures = NOTHING) -> None:
+    def __init__(self, connection: Connection, limit_bytes: int, persisted: StateStructures = NOTHING) -> None:
         self._connection = connection
         self._persisted = persisted
         self._limit = limit_bytes

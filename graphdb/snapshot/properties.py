@@ -36,7 +36,7 @@ from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.verify import Ids
 from graphdb.storage.graph.changes import Changes
-from graphdb.storage.persisted.store import NOTHING, PersistedStructures
+from graphdb.storage.persisted.store import NOTHING, StateStructures
 
 SMALL = 2_000_000
 """Values up to which a property may be cached in memory as arrays."""
@@ -107,7 +107,7 @@ class Properties:
         ids: Ids,
         scales: Mapping[int, int],
         memory: int,
-        persisted: PersistedStructures = NOTHING,
+        persisted: StateStructures = NOTHING,
     ) -> None:
         self._connection = connection
         self._ids = ids

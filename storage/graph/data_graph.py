@@ -34,7 +34,7 @@ from graphdb.storage.graph.following.stale import StaleStructures
 from graphdb.storage.graph.pcsr import Direction, Layer, Partition, build_partition
 from graphdb.storage.graph.signatures import build_column, mend_column
 from graphdb.storage.graph.source import LabelStatistics, TripleSource
-from graphdb.storage.persisted.store import NOTHING, PersistedStructures
+from graphdb.storage.persisted.store import NOTHING, StateStructures
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class DataGraph:
         *,
         dtype: type[np.signedinteger[Any]] | None = None,
         layer: Layer | None = None,
-        persisted: PersistedStructures = NOTHING,
+        persisted: StateStructures = NOTHING,
     ) -> None:
         self.source = source
         self.resources = source.resources

@@ -7,11 +7,14 @@ a source of truth: it is found under the file's *stamp* alone, and the folder ma
 
 The stamp is what the file system says of the file: which it is, its size, and when it was written last (``mtime``, and
 ``ctime``, which cannot be set).  What is committed is in the file, or in a write-ahead log beside it; while there is
-such a log it has no stamp, and everything is derived as if there was no folder.  So it is once this process has changed
-the graph, and within transactions.  A stamp is used for what is written when that was a moment ago, so that no later
-change can have the same times; DuckDB's lock keeps others from changes as long as the file is open here.  What the
-file's statistics count is a part of the names, too, so that a structure is that of a graph of the same size in any
-case.
+such a log it has no stamp, and everything is derived as if there was no folder.  A stamp is used for what is written
+when that was a moment ago, so that no later change can have the same times; DuckDB's lock keeps others from changes as
+long as the file is open here.  What the file's statistics count is a part of the names, too, so that a structure is
+that of a graph of the same size in any case.
+
+What was derived belongs to one state of the graph (:class:`StateStructures`), and is forgotten with the first change of
+it, or when a transaction is rolled back.  Where this process has changed the graph, as a load does, nothing is found;
+what was derived since the last change is written when the file is closed, after a checkpoint.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from typing import Any, TypeVar
 
 from graphdb._version import __version__
 from graphdb.common.config import memory_bytes
+from graphdb.common.errors import GraphDBError
 from graphdb.storage.compile.cache import FRESH, Cache
 from graphdb.storage.persisted import files
 from graphdb.storage.persisted.packing import NotPackable
@@ -53,6 +57,10 @@ MOST_FILES = 4096
 _SHARE_OF_FREE = 4
 """A share of the disk's free space, at most, is taken at a time."""
 
+_TICK = 0.05
+"""Seconds after which a file system that counts in less than milliseconds gives a further change another time: it goes
+by the ticks of the system, of ten milliseconds at most."""
+
 _SETTLED = 2.0
 """Seconds after which a file system that counts in seconds gives a further change another time."""
 
@@ -73,6 +81,8 @@ class PersistedStructures:
         Whether what statements see is what the file had when it was opened.
     lock
         Held while a statement runs.
+    checkpoint
+        Writes what is in the log to the file; False where the file then has another state than memory.
 
     Raises
     ------
@@ -80,40 +90,141 @@ class PersistedStructures:
         The environment says how much may be persisted, and it is no size.
     """
 
-    def __init__(self, path: str | None, unchanged: Callable[[], bool], lock: threading.RLock) -> None:
+    def __init__(
+        self,
+        path: str | None,
+        unchanged: Callable[[], bool],
+        lock: threading.RLock,
+        checkpoint: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._path = path
         self._unchanged = unchanged
         self._lock = lock
+        self._checkpoint = checkpoint
         self._most = 0 if path is None else _most_bytes()
         self._stamp = stamp_of(path) if path is not None and self._most else None
-        self._prefix = ""
-        """How the names of this state's files begin; empty until it is known."""
-        self._names: frozenset[str] = frozenset()
-        self._fresh: dict[str, weakref.ref[Any]] = {}
-        """What was derived here and took a while, by the names of its files."""
-        if self._stamp is not None:
+        self._stopped = not self._most
+        self._now: weakref.ref[StateStructures] | None = None
+        """Those of the present state, which its snapshot has."""
+        if not self._stopped:
             _OPEN.add(self)
 
-    @property
-    def possible(self) -> bool:
-        """Whether anything is persisted of this file now."""
-        if self._stamp is None or self._path is None:
-            return False
-        return self._unchanged() and stamp_of(self._path) == self._stamp
+    def of_state(self) -> StateStructures:
+        """Return the structures of the state that a snapshot begins with: those of former states are forgotten."""
+        found = StateStructures(self)
+        self._now = weakref.ref(found)
+        return found
 
-    def describe(self, counts: Iterable[object]) -> None:
-        """Say what the file counts, and what else structures depend on; before that, nothing is found."""
-        if not self.possible or self._path is None:
-            return
-        place = _digest(os.path.realpath(self._path), self._stamp[:2] if self._stamp else ())
-        self._prefix = f"{place}-{_digest(self._stamp, FORMAT, __version__, *counts)}-"
-        if FOLDER.objection() is None:
-            with suppress(OSError):
-                self._names = frozenset(name for name in os.listdir(FOLDER.folder()) if name.startswith(self._prefix))
+    def forget(self) -> None:
+        """Forget what was derived: the state is another one by now."""
+        self._now = None
 
     def stop(self) -> None:
         """Persist nothing more: what is derived depends on what was not described."""
-        self._stamp = None
+        self._stamp, self._stopped = None, True
+
+    def may_find(self, state: StateStructures) -> bool:
+        """Whether structures of a state may have been persisted: it is what the file had when it was opened."""
+        if not self._is_present(state) or self._stamp is None or self._path is None:
+            return False
+        return self._unchanged() and stamp_of(self._path) == self._stamp
+
+    def may_note(self, state: StateStructures) -> bool:
+        """Whether a structure of a state may be persisted when the file is closed, if it stays the present one."""
+        return self._is_present(state) and not self._stopped
+
+    def _is_present(self, state: StateStructures) -> bool:
+        return self._now is not None and self._now() is state
+
+    def names_begin(self, counts: Iterable[object], stamp: tuple[int, ...] | None = None) -> str:
+        """Return how the names of the files of a state begin; of the one that was opened, where no stamp is given."""
+        stamp = stamp or self._stamp or ()
+        place = _digest(os.path.realpath(self._path or ""), stamp[:2])
+        return f"{place}-{_digest(stamp, FORMAT, __version__, *counts)}-"
+
+    def write(self, *, closing: bool = False) -> None:
+        """Write what was derived here and is still in memory, before the file is closed.
+
+        Nothing is written where a statement is under way: it has the lock, and is to be stopped.  What this process has
+        changed is in the file once that is ``closing``.
+        """
+        if self._lock.acquire(blocking=False):
+            try:
+                self._write(closing)
+            finally:
+                self._lock.release()
+
+    def _write(self, closing: bool) -> None:
+        state = None if self._now is None else self._now()
+        fresh = {} if state is None else state.take_fresh()
+        if state is None or not fresh or self._stopped or self._path is None or FOLDER.objection() is not None:
+            return
+        stamp, prefix = (self._stamp, state.prefix) if self.may_find(state) and _is_settled(self._stamp) else (None, "")
+        if closing and not self._unchanged() and (stamp := self._stamp_of_changes()) is not None:
+            with suppress(GraphDBError):  # somebody has stopped what runs
+                prefix = self.names_begin(state.counts(), stamp)
+        if stamp is None or not prefix:
+            return
+        folder = FOLDER.folder()
+        sizes = {}
+        for key, value in fresh.items():
+            with suppress(NotPackable):
+                sizes[key] = files.size_of(value)
+        with suppress(OSError):  # it is derived again the next time
+            room = min(self._most, _free(folder) // _SHARE_OF_FREE)
+            _make_room(folder, prefix, sum(sizes.values()), room)
+            for key, size in sorted(sizes.items(), key=lambda each: each[1]):
+                room -= size
+                if room < 0 or stamp_of(self._path) != stamp:
+                    return
+                files.write(folder, prefix + _digest(key), fresh[key])
+
+    def _stamp_of_changes(self) -> tuple[int, ...] | None:
+        """Return the stamp of the file with what was changed here, once later changes have another; None without one.
+
+        DuckDB's lock keeps others from changes until the file is closed.  By then the clock of the file system must
+        have gone on: that is known where it counts in less than milliseconds.
+        """
+        if self._path is None or _size_with_logs(self._path) < LARGE or not self._checkpoint():
+            return None
+        stamp = stamp_of(self._path)
+        if stamp is None or not all(each % 1_000_000 for each in stamp[-2:]):
+            return None
+        time.sleep(_TICK)
+        return stamp
+
+
+class StateStructures:
+    """The derived structures of one state of a file: what processes before have persisted, and what is to be.
+
+    Once the state is a former one, everything is derived, and nothing noted.
+    """
+
+    def __init__(self, owner: PersistedStructures) -> None:
+        self._owner = owner
+        self.counts: Callable[[], Iterable[object]] = tuple
+        """Returns what the file counts."""
+        self._is_described = False
+        self.prefix = ""
+        """How the names of its files begin; empty where no process before can have written any."""
+        self._names: frozenset[str] = frozenset()
+        self._fresh: dict[tuple[Any, ...], weakref.ref[Any]] = {}
+        """What was derived here and took a while, by key."""
+
+    @property
+    def possible(self) -> bool:
+        """Whether anything may be persisted of this state."""
+        return self._owner.may_note(self)
+
+    def describe(self, counts: Callable[[], Iterable[object]]) -> None:
+        """Say what the file counts, and what else structures depend on; before that, nothing is found, and noted."""
+        self.counts, self._is_described = counts, True
+        if self._owner.may_find(self):
+            self.prefix = self._owner.names_begin(counts())
+            if FOLDER.objection() is None:
+                with suppress(OSError):
+                    names = os.listdir(FOLDER.folder())
+                    self._names = frozenset(name for name in names if name.startswith(self.prefix))
 
     def get_or_derive(self, key: tuple[Any, ...], derive: Callable[[], T]) -> T:
         """Return the structure of a key, of numbers and words: that of a process before, or one that is derived."""
@@ -128,52 +239,24 @@ class PersistedStructures:
 
     def find(self, key: tuple[Any, ...]) -> Any:
         """Return the structure of a key that a process before has persisted; None where none has."""
-        name = self._name(key)
-        return files.read(FOLDER.folder(), name) if name in self._names else None
+        return files.read(FOLDER.folder(), self.prefix + _digest(key)) if self.has(key) else None
 
     def has(self, key: tuple[Any, ...]) -> bool:
         """Whether a process before has persisted the structure of a key."""
-        return self._name(key) in self._names
+        if not self._names or not _is_plain(key) or self.prefix + _digest(key) not in self._names:
+            return False
+        return self._owner.may_find(self)
 
     def note(self, key: tuple[Any, ...], value: object) -> None:
         """Persist the structure of a key when the file is closed, in the place of what there was, if it still lives."""
-        if name := self._name(key):
+        if self._is_described and _is_plain(key) and self._owner.may_note(self):
             with suppress(TypeError):  # what cannot be referred to weakly is none of our structures
-                self._fresh[name] = weakref.ref(value)
+                self._fresh[key] = weakref.ref(value)
 
-    def _name(self, key: tuple[Any, ...]) -> str:
-        """Return the name of a structure's file; empty where nothing is persisted of it now."""
-        return self._prefix + _digest(key) if self._prefix and self.possible and _is_plain(key) else ""
-
-    def write(self) -> None:
-        """Write what was derived here and is still in memory, before the file is closed.
-
-        Nothing is written where a statement is under way: it has the lock, and is to be stopped.
-        """
-        if self._lock.acquire(blocking=False):
-            try:
-                self._write()
-            finally:
-                self._lock.release()
-
-    def _write(self) -> None:
-        fresh = {name: value for name, each in self._fresh.items() if (value := each()) is not None}
-        self._fresh.clear()
-        if not fresh or not self.possible or not _is_settled(self._stamp) or FOLDER.objection() is not None:
-            return
-        folder = FOLDER.folder()
-        sizes = {}
-        for name, value in fresh.items():
-            with suppress(NotPackable):
-                sizes[name] = files.size_of(value)
-        with suppress(OSError):  # it is derived again the next time
-            room = min(self._most, _free(folder) // _SHARE_OF_FREE)
-            _make_room(folder, self._prefix, sum(sizes.values()), room)
-            for name, size in sorted(sizes.items(), key=lambda each: each[1]):
-                room -= size
-                if room < 0 or not self.possible:
-                    return
-                files.write(folder, name, fresh[name])
+    def take_fresh(self) -> dict[tuple[Any, ...], Any]:
+        """Return what was derived here and is still in memory, by key; it is noted no more."""
+        fresh, self._fresh = self._fresh, {}
+        return {key: value for key, each in fresh.items() if (value := each()) is not None}
 
 
 def stamp_of(path: str) -> tuple[int, ...] | None:
@@ -189,6 +272,15 @@ def stamp_of(path: str) -> tuple[int, ...] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _size_with_logs(path: str) -> int:
+    """Return the bytes of a file and of what is to be written to it."""
+    size = 0
+    for end in ("", *_LOGS):
+        with suppress(OSError):
+            size += os.stat(path + end).st_size
+    return size
 
 
 def _is_settled(stamp: tuple[int, ...] | None) -> bool:
@@ -257,5 +349,5 @@ def _write() -> None:
             each.write()
 
 
-NOTHING = PersistedStructures(None, lambda: False, threading.RLock())
+NOTHING = StateStructures(PersistedStructures(None, lambda: False, threading.RLock()))
 """Persists nothing: everything is derived."""

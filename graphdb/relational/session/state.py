@@ -132,7 +132,9 @@ class State:
         self._macros: Macros | None = None
         alone = path == ":memory:" or shared is not None or untrusted
         try:
-            self.persisted = PersistedStructures(None if alone else path, self._as_opened, self.connection.lock)
+            self.persisted = PersistedStructures(
+                None if alone else path, self._as_opened, self.connection.lock, self._checkpoint
+            )
             """What was derived of the file when it was open before."""
             if path != ":memory:":
                 self._verify()
@@ -192,7 +194,7 @@ class State:
                 self._macros.close()
             self.versions.close()
             try:
-                self.persisted.write()
+                self.persisted.write(closing=True)
             finally:
                 self.connection.close()
             self.connection.file.announce()
@@ -204,6 +206,17 @@ class State:
     def _as_opened(self) -> bool:
         """Whether what statements see is the graph that the file had when this process opened it."""
         return self.connection.file.version == self._opened_version and not self.transactions.inside
+
+    def _checkpoint(self) -> bool:
+        """Write what is committed to the file itself; return whether that is what statements see here."""
+        import duckdb
+
+        if self.transactions.inside or self._version != self.connection.file.version:
+            return False
+        with suppress(duckdb.Error):  # another connection of this process writes
+            self.connection.raw.execute("CHECKPOINT")
+            return self._version == self.connection.file.version
+        return False
 
     def interrupt(self) -> None:
         """Stop what runs, from another thread."""
@@ -357,7 +370,7 @@ class State:
                 empty=self._empty,
                 degrees=self.degrees(),
                 procedures=self.procedures,
-                persisted=self.persisted,
+                persisted=self.persisted.of_state(),
             )
             self._former = None
         return self._lazy_snapshot
@@ -413,6 +426,7 @@ class State:
         self._known = known if changes else self._known
 
     def _forget(self, changes: Sequence[Changes | None] = (None,)) -> None:
+        self.persisted.forget()
         if changes:
             self._known = None
         self._changed_triples += sum(change.triples for change in changes if change is not None)
