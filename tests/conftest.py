@@ -88,6 +88,9 @@ gc.disable()  # until the tests are collected
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Nothing here asks NumPy for linear algebra: each program would start threads for it, which spin for some 25 ms.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # A shell's background job ignores interrupts: tests of them would wait for ever.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -37,6 +37,8 @@ class _Instance:
     settings: list[Any] = field(init=False)
     anew: list[duckdb.Statement] = field(init=False)
     user: weakref.ref[duckdb.DuckDBPyConnection] | None = None
+    was_used: bool = False
+    """Whether there was a connection since settings were looked at."""
 
     def __post_init__(self) -> None:
         self.root = _connect(":memory:", config=self.config)
@@ -61,6 +63,7 @@ class _Instance:
                 self.root.execute(statement)
         connection = self.root.cursor()
         self.user = weakref.ref(connection)
+        self.was_used = True
         return connection
 
     def is_alone(self) -> bool:
@@ -69,7 +72,10 @@ class _Instance:
         return found == (1,)
 
     def changed(self) -> list[Any]:
-        """Return settings that are not what they were."""
+        """Return settings that are not what they were; none are looked at where nobody can have changed any."""
+        if not self.was_used:
+            return []
+        self.was_used = not self.is_free()
         return [now for then, now in zip(self.settings, self._settings(), strict=True) if then != now]
 
     def _settings(self) -> list[Any]:
