@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.live.aggregates.distinct_values import NUMBER, SIGN
-from graphdb.live.aggregates.groups import MOVED
+from graphdb.live.aggregates.groups import MOVED, merge_moved
 from graphdb.live.answers import ADDED, REMOVED
 from graphdb.relational.projection.presentation import presented
 
@@ -120,8 +120,7 @@ class Rows:
 
     def _merge(self) -> None:
         """Have equal rows be one."""
-        merged = f"SELECT * EXCLUDE {SIGN}, CAST(sum({SIGN}) AS BIGINT) AS {SIGN} FROM {MOVED} GROUP BY ALL"
-        self._raw.execute(f"CREATE OR REPLACE TEMP TABLE {MOVED[5:]} AS {merged} HAVING sum({SIGN}) <> 0")
+        merge_moved(self._raw)
         self._moved = 0
 
     def _write(self, come: bool, matches: Ints, table: str, columns: str) -> None:

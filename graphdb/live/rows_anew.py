@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.live.aggregates.distinct_values import NUMBER, SIGN
-from graphdb.live.aggregates.groups import MOVED
+from graphdb.live.aggregates.groups import MOVED, merge_moved
 from graphdb.live.answers import ADDED, FRESH, REMOVED, Answer
 from graphdb.live.matches.required import runnable
 
@@ -110,6 +110,8 @@ class RowsAnew:
                     self._write(None, vertices, come=number % 2 == 1)
                     with self._former.opened() as state:
                         self._write(state, vertices, come=number % 2 == 0)
+        if MOVED in self._made:
+            merge_moved(self._raw)
 
     def make_none(self, table: str) -> None:
         """Make a table of no rows."""

@@ -200,6 +200,17 @@ def test_conditions_on_single_edges_follow_all_edges_of_a_label() -> None:
             check(db, {"q": text}, stored)
 
 
+def test_least_values_go_where_both_of_two_components_change() -> None:
+    text = "MATCH (a:A)-[:R]->(), (x:B) WHERE a.i = x.i OPTIONAL MATCH (x)-[:S]->(d) RETURN a.i AS i, min(d.i) AS m"
+    with opened(None) as db:
+        db.query("CREATE (a:A {i: 1})-[:R]->({i: 5}), (a)-[:R]->({i: 6}), (:B {i: 1})-[:S]->({i: 2})")
+        db.query(f"CREATE CONTINUOUS QUERY q AS {text}")
+        stored = {"q": bag(db, "FROM q")}
+        db.query("MATCH (:A)-[e:R]->({i: 5}), (:B)-[f:S]->() DELETE e, f")
+        check(db, {"q": text}, stored)
+        assert set(strategies(db)) == {"delta plans"}
+
+
 def test_induced_goes_on_where_edges_become_parallel() -> None:
     text = "MATCH INDUCED (a)-[:R]->(b)-[:R]->(c) RETURN a.i AS i, c.i AS j"
     with opened(None) as db:

@@ -29,6 +29,12 @@ TABLES = (MOVED, LOST, AGAIN, _CHANGED, _MERGED)
 """All temporary tables of groups."""
 
 
+def merge_moved(connection: duckdb.DuckDBPyConnection) -> None:
+    """Have equal rows of :data:`MOVED` be one: what comes and goes in one batch is neither a least value nor gone."""
+    merged = f"SELECT * EXCLUDE {SIGN}, CAST(sum({SIGN}) AS BIGINT) AS {SIGN} FROM {MOVED} GROUP BY ALL"
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE {MOVED[5:]} AS {merged} HAVING sum({SIGN}) <> 0")
+
+
 class Groups:
     """The table of the groups of one continuous query, in the transaction that is open on ``connection``."""
 
