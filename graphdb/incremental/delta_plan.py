@@ -21,6 +21,8 @@ from graphdb.plan.checks import Check, EdgesDiffer, NotBothEqual, Unequal
 
 MOST_ORDERS = 4
 """Of a delta plan."""
+MOST_TURNED = 2
+"""Vertices of a subtree of a plan that may be bound in several orders."""
 LEAST = 0.02
 """Bindings of a step that are expected at least: neighbours of neighbours are neighbours more often than others."""
 
@@ -55,6 +57,17 @@ Step: TypeAlias = VertexStep | EdgeStep
 
 
 @dataclass(frozen=True, slots=True)
+class Turned:
+    """A step of a subtree in another order, which is counted where its first step has fewer bindings."""
+
+    step: Step
+    parent: int
+    """The number of its parent: of a plan's own steps, or behind them of these."""
+    instead: int
+    """The number of the step instead of which it begins the subtree; -1 for the steps below."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeltaPlan:
     """The steps after ``edge`` is bound to a changed edge of ``relation``.
 
@@ -76,6 +89,8 @@ class DeltaPlan:
     """Vertices that may be exchanged (:attr:`.orbits.Orbit.classes`) and are bound in ascending order."""
     paired: frozenset[int] = frozenset()
     """Steps whose bindings are counted in pairs, by what the step below binds to both."""
+    turned: tuple[Turned, ...] = ()
+    """Small subtrees in other orders, for who counts."""
 
     @property
     def ordered(self) -> frozenset[int]:
@@ -179,7 +194,58 @@ class Planner:
         grown, parents, squares = tree(classes)
         apart = frozenset[int]().union(*classes)
         paired = frozenset(number for number, slots in squares.items() if not apart & set(slots))
-        return DeltaPlan(first, relation, tuple(grown), tuple(parents), work, len(ordered), classes, paired)
+        own = tuple(grown), tuple(parents)
+        turned = self._turned(*own, first, classes, max(len(ordered), 1), paired)
+        return DeltaPlan(first, relation, *own, work, len(ordered), classes, paired, turned)
+
+    def _turned(
+        self,
+        steps: tuple[Step, ...],
+        parents: tuple[int, ...],
+        first: int,
+        classes: Sequence[tuple[int, ...]],
+        begin: int,
+        paired: frozenset[int],
+    ) -> tuple[Turned, ...]:
+        """Return small subtrees of a plan in other orders, from step ``begin`` on: the plan itself is in several.
+
+        Which order is best depends on what is bound above: one of two vertices may have a list of two entries where
+        another one has hundreds, and at the next binding it is the other way round.
+        """
+        every, above, instead = list(steps), list(parents), [-1] * len(steps)
+        number = begin
+        while number < len(every):
+            below = [number]
+            for of in below:  # which grows
+                below += [i for i, parent in enumerate(above) if parent == of]
+            path = ancestors(above, number)
+            vertices = {step.vertex for i in below if isinstance(step := every[i], VertexStep)}
+            small = 1 < len(below) <= MOST_TURNED and len(vertices) == len(below)
+            if small and instead[number] < 0 and not paired & {number, *path}:
+                edge = self._pattern.edges[first]
+                bound = {edge.source, edge.target, *(self.slot(every[i]) for i in path)}
+                last = number
+                for start in sorted(vertices - {self.slot(every[number])}):
+                    if len(self._near[start]) > 1 and (order := self._order_of(start, vertices, bound)):
+                        at = len(every)
+                        self._grow(order, above[number], every, above, first, _together(classes))
+                        instead += [last] + [-1] * (len(every) - at - 1)
+                        last = at
+            number += 1
+        return tuple(Turned(*found) for found in zip(every, above, instead, strict=True))[len(steps) :]
+
+    def _order_of(self, start: int, vertices: set[int], bound: set[int]) -> list[Step]:
+        """Return steps that bind some vertices, ``start`` first; none where it is not joined to what is bound."""
+        steps, bound = list[Step](), set(bound)
+        while left := [found for found in self._next(bound) if found[0] in vertices and found[1]]:
+            own = [found for found in left if found[0] == start or steps]
+            if not own:
+                return []
+            vertex, legs = min(own, key=lambda found: self._rank(*found))
+            bound.add(vertex)
+            closed = all({edge.source, edge.target} <= bound for edge in self._near[vertex])
+            steps.append(VertexStep(vertex, legs, not closed))
+        return steps if len(steps) == len(vertices) else []
 
     def _tree(
         self, steps: Sequence[Step], enumerated: Sequence[Step], first: int, classes: Sequence[tuple[int, ...]]
@@ -188,7 +254,7 @@ class Planner:
         square (:meth:`_paired`), by the number of its first.
         """
         ordered, parents = [*enumerated], list(range(-1, len(enumerated) - 1))
-        together = frozenset(frozenset(pair) for own in classes for pair in permutations(own, 2))
+        together = _together(classes)
         left = [step for step in steps if step not in ordered]
         self._grow(left, len(ordered) - 1, ordered, parents, first, together)
         squares = dict[int, tuple[int, int, int]]()
@@ -232,6 +298,12 @@ class Planner:
             and self._differ[a] - {b} == self._differ[b] - {a}
             and b in self._differ[a]
         )
+
+    def same_lists(self, left: VertexStep, right: VertexStep, first: int, classes: Sequence[tuple[int, ...]]) -> bool:
+        """Whether two steps of the plan of edge ``first`` bind candidates in the same lists."""
+        mine, theirs = (sorted((leg.relation, leg.of, self.late(leg, first)) for leg in s.legs) for s in (left, right))
+        exchanged = any({left.vertex, right.vertex} <= {*own} for own in classes)
+        return mine == theirs and (exchanged or not (left.candidate or right.candidate))
 
     def _paired(self, x: Step, y: Step, z: Step, first: int) -> bool:
         """Whether three steps, each of which alone depends on the one before, close a square whose first and last
@@ -354,6 +426,19 @@ class Planner:
         for fan in fans[1:]:
             estimate *= min(1.0, fan / among)
         return degree == 1 and bool(fans), estimate, -degree
+
+
+def _together(classes: Sequence[tuple[int, ...]]) -> frozenset[frozenset[int]]:
+    """Return the pairs of slots that are bound in ascending order, and so one below the other."""
+    return frozenset(frozenset(pair) for own in classes for pair in permutations(own, 2))
+
+
+def ancestors(parents: Sequence[int], number: int) -> list[int]:
+    """Return the steps that a step is below."""
+    found = []
+    while (number := parents[number]) >= 0:
+        found.append(number)
+    return found
 
 
 def _chain(parents: Sequence[int], number: int) -> list[int]:

@@ -76,19 +76,23 @@ SEED_LABEL, SEED_SOURCE, SEED_TARGET = 23, 24, 25
 COPIES, MOST_COPIES = 26, 27
 # After the last record that is searched.
 LAST_RECORD = 28
-# Bindings of a step whose children are counted for one after the other: :data:`CHUNK` of them.
+# By step, a block of vertices that it is bound to next: :data:`CHUNK` of them.
 CHUNKS = 29
 # Of a step whose bindings are counted in pairs, by vertex in how many of them the next step may bind it; the vertices
 # that any counts, and how many these are.
 PAIRED, PAIRED_VERTICES, PAIRED_COUNT = 30, 31, 32
-SEARCH_CELLS = 33
+# What only counting reads of a step.
+COUNTED = 33
+# What several lists share, hoisted: :data:`HOISTED_ENTRIES` for each step of a plan, and the bytes of an entry.
+HOISTED, ENTRY_BYTES = 34, 35
+# Opened steps so far.
+OPENED = 36
+SEARCH_CELLS = 37
 
-ALL = 1 << 62
-"""As many bindings as there are."""
 PAIRS, DISTINCT_PAIRS = 2, 3
 """A step's bindings are counted in pairs, by what the next step may bind: any two of them, or different ones."""
 CHUNK = 64
-"""Bindings that are found at once where what depends on them is only counted."""
+"""Entries that are looked at together."""
 
 PLAN_CELLS = 16
 """(relation, source, target, the edge's slot, first and after last step, first and after last check, whether source and
@@ -101,18 +105,29 @@ STEP_CELLS = 13
 """(kind, slot bound, first and after last leg, first and after last check, bit of the candidate table or -1, how many
 twins are counted before it or -1 where its entries must be looked at, after last check but those of twins; parent,
 first child and next sibling or -1; of a vertex with children, 1 where they have none, :data:`PAIRS` or
-:data:`DISTINCT_PAIRS` where its bindings are counted in pairs, else 0; of a leaf, whether it is what two lists share
-but for vertices that are bound)."""
+:data:`DISTINCT_PAIRS` where its bindings are counted in pairs, else 0; of a leaf, whether it is what two or three lists
+share but for vertices that are bound)."""
 LEG_CELLS = 5
 """(relation, slot of the bound near end, whether its pattern edge comes after the plan's own, whether its relation can
 join two vertices by several edges, for a step that binds an edge the slot of the far end)."""
 CHECK_CELLS = 7
 """(operation, its slots): see :mod:`.delta_plan`."""
-STACK_CELLS = 6
+COUNTED_CELLS = 4
+"""(the next step that may begin its subtree instead, or -1; the place of what its lists share where that is hoisted, or
+-1; whether it is a leaf whose vertex must differ from others, and nothing else; when it is hoisted)."""
+HOISTED_ENTRIES = 1 << 12
+"""Vertices that are hoisted at most."""
+ONCE, EACH, ABOVE_IT = 0, 1, 2
+"""When what a step's lists share is written down: once for all bindings of its parent, each time that it is opened, or
+when its parent was opened, whose lists are the same."""
+STACK_CELLS = 12
 """(position, end, the leg that is scanned; while counting the sum over the bindings before, and the product of
-what the children have counted of this one; the leg whose list is asked first, or -1)."""
-SPAN_CELLS = 6
-"""(position, end, entries that are not in both versions; bitmap or 0, its first vertex and vertices)."""
+what the children have counted of this one; the leg whose list is asked first, or -1; 1 where what is scanned is
+hoisted; the next vertex of its block, and how many this has; of a step with children, a number that it has since it was
+opened; its parent's when it was opened or hoisted last; how many vertices are hoisted, -1 for too many)."""
+SPAN_CELLS = 7
+"""(position, end, entries that are not in both versions; bitmap or 0, its first vertex and vertices; where the list
+begins)."""
 
 VERTEX, EDGE = 0, 1
 """Kinds of steps."""

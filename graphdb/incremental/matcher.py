@@ -259,7 +259,7 @@ class IncrementalMatcher:
         cells, like, old = lists.cells.ctypes.data, lists.like, vertices.sizes
         sizes = tuple(a if b is None else b for a, b in zip(old, (changed.resources, changed.literals), strict=True))
         if not changed.candidates and sizes == old:
-            self._put_somewhere(self._rows(updates))
+            self._put_somewhere(self._rows(updates)[0])
             return
         self._catch_up()
         vertices.grow(*sizes)
@@ -279,7 +279,7 @@ class IncrementalMatcher:
             lists.extend()
         lists.extend()
         self._compare(changed.candidates)
-        rows = self._rows(updates)
+        rows, _ = self._rows(updates)
         if lists.relations.reflexive:
             own = np.concatenate(fresh)
             label = np.full(len(own), lists.number_of(ITSELF))
@@ -315,9 +315,8 @@ class IncrementalMatcher:
         int64 [batches, patterns, 2]
             Matches added and removed.
         """
-        last = np.ascontiguousarray(ends, np.int64)
         with self._alone():
-            rows = self._rows(updates)
+            rows, last = self._rows(updates, np.ascontiguousarray(ends, np.int64))
             if self._parts:
                 return self._count_rows(rows, last, check)
             several = self._threads > 1 or self._device is not None
@@ -426,28 +425,34 @@ class IncrementalMatcher:
         finally:
             self._lock.release()
 
-    def _rows(self, updates: Updates) -> Ints:
-        """Return updates as kernels read them, until the next ones; raises ValueError where an end is no vertex."""
+    def _rows(self, updates: Updates, ends: Ints | None = None) -> tuple[Ints, Ints]:
+        """Return updates as kernels read them, until the next ones, and where their batches end, which do at ``ends``.
+
+        Where no device stages them, what concerns no pattern is left out.  Raises ValueError where an end is no vertex.
+        """
         from graphdb.incremental.kernels.batch_kernels import number_updates
 
-        count = len(np.asarray(updates.labels))
-        if self._device is not None or count > MOST_REUSED:
-            rows = np.empty((count, 4), np.int64)
+        labels, sources, targets = (np.ascontiguousarray(column, np.int64) for column in updates[:3])
+        inserted, numbers = np.ascontiguousarray(updates.inserted, bool), self._lists.vertices.of_resources
+        count, every = len(inserted), self._device is not None
+        if every or count > MOST_REUSED:
+            rows = np.empty((count + 1, 4), np.int64)  # one is written too many
         else:  # memory that the process has: new pages take longer than all else here
-            if count > len(self._space):
-                self._space = np.empty((max(count, 2 * len(self._space)), 4), np.int64)
-            rows = self._space[:count]
-        for number, column in enumerate(updates):
-            rows[:, number] = column
-        done, numbers = 0, self._lists.vertices.of_resources
-        if count:  # in most streams all have one label
-            label = int(rows[0, 0])
-            done = number_updates(rows, label, self._lists.number_of(label), numbers)
-        if done < count:
-            rows[done:, 0] = self._lists.number(rows[done:, 0])
-            for number in (1, 2):
-                rows[done:, number] = self._lists.vertices.inner(rows[done:, number])
-        return rows
+            if count >= len(self._space):
+                self._space = np.empty((max(count + 1, 2 * len(self._space)), 4), np.int64)
+            rows = self._space[: count + 1]
+        last = np.array([count], np.int64) if ends is None else ends.copy()
+        label = int(labels[0]) if count else 0  # in most streams all have one
+        known = self._lists.number_of(label) if count else 0
+        written = number_updates(labels, sources, targets, inserted, label, known, numbers, every, rows, last)
+        if written >= 0:
+            return rows[:written], last
+        rows[:count, 0] = self._lists.number(labels)
+        rows[:count, 1], rows[:count, 2] = (self._lists.vertices.inner(column) for column in (sources, targets))
+        rows[:count, 3] = inserted
+        wanted = np.full(count, every)
+        wanted |= (rows[:count, 1:3] != 0).all(axis=1)
+        return rows[:count][wanted], np.concatenate([[0], np.cumsum(wanted)])[[count] if ends is None else ends]
 
     def _outer(self, number: int, rows: Ints) -> Changes:
         """Return the changes of a pattern, as the data graph numbers vertices and labels."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.incremental import frame
-from graphdb.incremental.delta_plan import DeltaPlan, EdgeStep, Planner, VertexStep, slots_of
+from graphdb.incremental.delta_plan import DeltaPlan, EdgeStep, Planner, Step, VertexStep, ancestors, slots_of
 from graphdb.incremental.lists import Lists
 from graphdb.incremental.orbits import MOST_COPIES, Copy, Orbit, alone, exchanged, orbits
 from graphdb.incremental.relations import Relation
@@ -108,6 +108,37 @@ def _slots(pattern: PatternGraph, orbit: Orbit) -> set[int]:
     return found
 
 
+@dataclass(frozen=True)
+class _Tree:
+    """All steps of a plan: its own, and behind them those of subtrees in other orders."""
+
+    steps: list[Step]
+    parents: list[int]
+    instead: list[int]
+    """By step, the one instead of which it begins a subtree, or -1."""
+
+    @classmethod
+    def of(cls, plan: DeltaPlan) -> _Tree:
+        """Return the steps of a plan."""
+        steps = [*plan.steps, *(turned.step for turned in plan.turned)]
+        parents = [*plan.parents, *(turned.parent for turned in plan.turned)]
+        return cls(steps, parents, [-1] * len(plan.steps) + [turned.instead for turned in plan.turned])
+
+    def above(self, number: int) -> list[int]:
+        """Return the steps that a step is below."""
+        return ancestors(self.parents, number)
+
+    def children(self, number: int) -> list[int]:
+        """Return the steps that depend on a step, in one order."""
+        return [i for i, of in enumerate(self.parents) if of == number and self.instead[i] < 0]
+
+    def siblings(self, number: int) -> list[int]:
+        """Return the steps that are counted after a step, for the same binding of its parent."""
+        while self.instead[number] >= 0:
+            number = self.instead[number]
+        return [i for i in self.children(self.parents[number]) if i > number]
+
+
 class _Tables:
     """Writes delta plans down as tables."""
 
@@ -132,6 +163,7 @@ class _Tables:
         self._steps: list[list[int]] = []
         self._legs: list[list[int]] = []
         self._checks: list[list[int]] = []
+        self._counted: list[list[int]] = []
         self._above: list[tuple[int, int]] = []
         """Of the plan that is written, the vertices that are bound in ascending order, one by one."""
         self._values = np.zeros(len(pattern.vertices) + len(pattern.edges), np.int64)
@@ -162,7 +194,8 @@ class _Tables:
             frame.VALUES: self._values,
             frame.STACK: np.zeros((len(self._steps), frame.STACK_CELLS), np.int64),
             frame.SPANS: np.zeros((len(self._legs), frame.SPAN_CELLS), np.int64),
-            frame.CHUNKS: np.zeros(2 * frame.CHUNK, np.int64),
+            frame.CHUNKS: np.zeros((len(self._steps), frame.CHUNK), np.int64),
+            frame.COUNTED: _table(self._counted, frame.COUNTED_CELLS),
         }
 
     def _copy(self, copy: Copy) -> list[list[int]]:
@@ -218,35 +251,57 @@ class _Tables:
         edge = self._pattern.edges[plan.edge]
         self._above = [pair for own in plan.classes for pair in pairwise(own)]
         bound: set[int] = set()
-        begin, end, _ = self._due(bound, {edge.source, edge.target, self._edge_slot(plan.edge)})
-        first = len(self._steps)
-        for number, step in enumerate(plan.steps):
+        seed = {edge.source, edge.target, self._edge_slot(plan.edge)}
+        begin, end, _ = self._due(bound, set(seed))
+        tree = _Tree.of(plan)
+        first, hoisted = len(self._steps), self._hoisted(plan, tree)
+        for number, step in enumerate(tree.steps):
+            if number >= len(plan.steps):
+                bound = seed | {self._planner.slot(tree.steps[above]) for above in tree.above(number)}
             if isinstance(step, EdgeStep):
                 self._write_edge_step(plan, step, bound)
             else:
-                twins = self._twins(plan, number)
-                self._write_vertex_step(plan, step, twins, bound)
-            self._steps[-1] += self._family(plan, number, first)
-        row = [plan.relation, edge.source, edge.target, self._edge_slot(plan.edge), first, len(self._steps), begin, end]
+                self._write_vertex_step(plan, step, self._twins(plan, tree, number), bound)
+            self._steps[-1] += self._family(plan, tree, number, first)
+            turned = next((i + first for i, of in enumerate(tree.instead) if of == number), -1)
+            place, when = hoisted.get(number, (-1, frame.ONCE))
+            alike = number not in tree.parents and self._is_alike(self._steps[-1])
+            self._counted.append([turned, place, int(alike), when])
+        last = first + len(plan.steps)
+        row = [plan.relation, edge.source, edge.target, self._edge_slot(plan.edge), first, last, begin, end]
         work = min(int(plan.work * _SCALE), 1 << 30)
         self._plans.append([*row, int(edge.source == edge.target), orders, work])
 
-    def _twins(self, plan: DeltaPlan, number: int) -> list[VertexStep]:
+    def _hoisted(self, plan: DeltaPlan, tree: _Tree) -> dict[int, tuple[int, int]]:
+        """Return by step the place of what its lists share, and when it is written down, where they share it often."""
+        found: dict[int, tuple[int, int]] = {}
+        for number in range(plan.enumerated, len(tree.steps)):
+            step, parent = tree.steps[number], tree.parents[number]
+            above = tree.steps[parent] if parent >= 0 else step
+            if isinstance(step, EdgeStep) or isinstance(above, EdgeStep) or len(step.legs) < 2 or parent in plan.paired:
+                continue
+            if parent >= plan.enumerated and self._planner.same_lists(step, above, plan.edge, plan.classes):
+                place, _ = found.setdefault(parent, (len(found), frame.EACH))
+                found[number] = place, frame.ABOVE_IT
+            elif parent >= 0 and all(leg.of != above.vertex for leg in step.legs):
+                found[number] = len(found), frame.ONCE
+        return found
+
+    def _twins(self, plan: DeltaPlan, tree: _Tree, number: int) -> list[VertexStep]:
         """Return the twins that a step is counted beside."""
-        steps, parents = plan.steps, plan.parents
+        steps, parents = tree.steps, tree.parents
         if number < plan.enumerated or number in parents or self._planner.slot(steps[number]) in plan.ordered:
             return []
         beside = [i for i, parent in enumerate(parents) if parent == parents[number] and i not in parents]
         twins = [steps[i] for i in beside if self._planner.twins(steps[number], steps[i], plan.edge)]
         return [step for step in twins if isinstance(step, VertexStep)]
 
-    def _family(self, plan: DeltaPlan, number: int, first: int) -> list[int]:
+    def _family(self, plan: DeltaPlan, tree: _Tree, number: int, first: int) -> list[int]:
         """Return a step's parent, first child and next sibling, or -1, and the cell behind them (:mod:`.frame`)."""
-        parent = plan.parents[number]
-        children = [i for i, of in enumerate(plan.parents) if of == number]
-        siblings = [i for i, of in enumerate(plan.parents) if of == parent and i > number]
+        parent = tree.parents[number]
+        children, siblings = tree.children(number), tree.siblings(number)
         family = [parent + first if parent >= 0 else -1, *(f[0] + first if f else -1 for f in (children, siblings))]
-        step, row = plan.steps[number], self._steps[-1]
+        step, row = tree.steps[number], self._steps[-1]
         if isinstance(step, EdgeStep):
             return [*family, 0]
         if children:
@@ -254,9 +309,12 @@ class _Tables:
                 third = plan.parents.index(plan.parents.index(number))
                 distinct = self._planner.differ(step, plan.steps[third])
                 return [*family, frame.DISTINCT_PAIRS if distinct else frame.PAIRS]
-            return [*family, int(not any(of in children for of in plan.parents))]
-        alike = all(check[0] == frame.UNEQUAL for check in self._checks[row[4] : row[5]])
-        return [*family, int(len(step.legs) == 2 and not step.candidate and alike)]
+            return [*family, int(not any(of in children for of in tree.parents))]
+        return [*family, int(len(step.legs) in (2, 3) and not step.candidate and self._is_alike(row))]
+
+    def _is_alike(self, row: Sequence[int]) -> bool:
+        """Whether what a step binds must differ from others, and nothing else."""
+        return all(check[0] == frame.UNEQUAL for check in self._checks[row[4] : row[5]])
 
     def _write_vertex_step(self, plan: DeltaPlan, step: VertexStep, twins: list[VertexStep], bound: set[int]) -> None:
         """Write a step.

@@ -43,6 +43,9 @@ class _Frame:
         self.cells[frame.COLUMNS] = len(program.pattern.outputs)
         self.cells[frame.MOST_COPIES] = most_copies(program)
         self.cells[frame.PLAIN], self.cells[frame.PLAIN_COUNT] = relations.ctypes.data, len(relations)
+        places = int(program.tables[frame.COUNTED][:, 1].max(initial=-1)) + 1
+        self._hoisted = np.empty((places, frame.HOISTED_ENTRIES), lists.like.dtype)
+        self.cells[frame.HOISTED], self.cells[frame.ENTRY_BYTES] = self._hoisted.ctypes.data, lists.like.itemsize
         self.address = self.cells.ctypes.data
         self._pairs = bool((program.tables[frame.STEPS][:, 12] >= frame.PAIRS).any())
         self._counts: NDArray[np.int32] = np.empty(0, np.int32)

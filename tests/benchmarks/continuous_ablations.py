@@ -6,7 +6,8 @@ Processor time on one thread for counting what a stream's batches change, the va
 each.  A figure says how many times as long the stream takes without the part: geometric means over the queries of a class,
 and the query that gains most.  *encoding*: the counters of needed neighbours and the candidate table (GAMMA §IV-B);
 *orbits*: one search for pattern edges that automorphisms exchange (§V-B); *products*: steps that do not depend on each
-other are counted apart and multiplied; *bitmaps* of long lists.
+other are counted apart and multiplied; *bitmaps* of long lists; *turned*: small subtrees in the order whose first list
+is the shortest; *hoisting* of what the same lists share.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from unittest.mock import patch
 
-from graphdb.incremental import lists, matcher, orbits, program
+from graphdb.incremental import delta_plan, lists, matcher, orbits, program
 from graphdb.incremental.delta_plan import Planner, Step
 from graphdb.incremental.matcher import IncrementalMatcher
 from graphdb.pattern.graph import PatternGraph
@@ -39,11 +40,16 @@ def _no_orbits(pattern: PatternGraph, _: object) -> list[orbits.Orbit]:
     return orbits.orbits(pattern, range(len(pattern.vertices)))
 
 
-def _in_a_row(_: Planner, steps: list[Step], parent: int, ordered: list[Step], parents: list[int]) -> None:
+def _in_a_row(_: Planner, steps: list[Step], parent: int, ordered: list[Step], parents: list[int], *__: object) -> None:
     """Have each step depend on the one before it."""
     for step in steps:
-        parents.append(len(ordered) - 1 if ordered else parent)
+        parents.append(parent)
         ordered.append(step)
+        parent = len(ordered) - 1
+
+
+def _nothing(*_: object) -> dict[int, tuple[int, int]]:
+    return {}
 
 
 VARIANTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
@@ -52,6 +58,8 @@ VARIANTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "orbits": lambda: patch.object(program, "orbits", _no_orbits),
     "products": lambda: patch.object(Planner, "_grow", _in_a_row),
     "bitmaps": lambda: patch.object(lists, "LEAST_MARKED", 1 << 60),
+    "turned": lambda: patch.object(delta_plan, "MOST_TURNED", 0),
+    "hoisting": lambda: patch.object(program._Tables, "_hoisted", _nothing),
 }
 
 

@@ -74,22 +74,40 @@ def change_edge(graph: int, label: int, source: int, target: int, inserted: bool
     return True
 
 
-@entry("i8[:, :], i8, i8, i8[:] -> i8")
-def number_updates(updates: Ints, label: int, number: int, numbers: Ints) -> int:
-    """Write the numbers of updates' labels and ends, as :func:`stage` takes them.
+@entry("i8[:], i8[:], i8[:], b1[:], i8, i8, i8[:], b1, i8[:, :], i8[:] -> i8")
+def number_updates(
+    labels: Ints,
+    sources: Ints,
+    targets: Ints,
+    inserted: NDArray[np.bool_],
+    label: int,
+    number: int,
+    numbers: Ints,
+    every: bool,
+    rows: Ints,
+    ends: Ints,
+) -> int:
+    """Write updates as :func:`stage` takes them: ``every`` one, or those whose ends both concern some pattern.
 
-    ``numbers`` are those of all resources.  Returns the first update whose label is not ``label``, or of whose ends one
-    is no resource: it and those behind it are as they were.
+    ``numbers`` are those of all resources, and ``ends``, where batches end, become the same of the rows.  Returns how
+    many rows there are; -1 where an update has another label than ``label``, which has a ``number``, or an end that is
+    no resource.
     """
-    count = len(numbers)
-    for i in range(len(updates)):
-        source, target = updates[i, 1], updates[i, 2]
-        if updates[i, 0] != label or not (0 <= source < count and 0 <= target < count):
-            return i
-        updates[i, 0] = number
-        updates[i, 1] = numbers[source]
-        updates[i, 2] = numbers[target]
-    return len(updates)
+    count, written, begin = len(numbers), 0, 0
+    for batch in range(len(ends)):
+        for i in range(begin, ends[batch]):
+            source, target = sources[i], targets[i]
+            if labels[i] != label or not (0 <= source < count and 0 <= target < count):
+                return -1
+            near, far = numbers[source], numbers[target]
+            rows[written, 0] = number
+            rows[written, 1] = near
+            rows[written, 2] = far
+            rows[written, 3] = inserted[i]
+            written += every or (near != 0 and far != 0)
+        begin = ends[batch]
+        ends[batch] = written
+    return written
 
 
 @entry("i8, T, i8[:, :], i8, i8 -> i8")

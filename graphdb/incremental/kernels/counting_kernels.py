@@ -9,12 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from graphdb.incremental.frame import (
-    ALL,
     BOTH,
     CHECK_CELLS,
     CHECKS,
-    CHUNK,
-    CHUNKS,
     CODES,
     GRAPH,
     INT,
@@ -35,12 +32,16 @@ from graphdb.incremental.frame import (
     VALUES,
     VERTEX,
 )
+from graphdb.incremental.kernels.hoisting_kernels import open_counted
 from graphdb.incremental.kernels.list_kernels import row_of
 from graphdb.incremental.kernels.step_kernels import (
     admits,
+    block_of,
+    counted_of,
+    covers,
     joins,
+    next_block,
     next_edge,
-    next_vertex,
     open_step,
     skip,
     stack_of,
@@ -118,9 +119,26 @@ def count_list(search: int, level: int, like: Any) -> int:
 
 
 @kernel
+def count_hoisted(search: int, level: int, like: Any) -> int:
+    """How many values that are hoisted an opened step has, which must differ from others, and nothing else."""
+    graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
+    step, stack = step_of(search, level), stack_of(search, level)
+    begin, end, slot = load(stack, 0, LONG), load(stack, 1, LONG), load(step, 1, LONG)
+    span, first = load(search, SPANS, LONG) + load(step, 2, LONG) * SPAN_CELLS * 8, load(step, 4, LONG)
+    count = end - begin
+    for i in range(first, load(step, 8, LONG)):
+        value, repeated = load(values, other_slot(search, i, slot), LONG), False
+        for j in range(first, i):
+            repeated = repeated or load(values, other_slot(search, j, slot), LONG) == value
+        if count > 0 and not repeated:
+            count -= occurs(graph, span, begin, end, value, like)
+    return count
+
+
+@kernel
 def count_common(search: int, level: int, like: Any) -> int:
-    """How many values the lists of an opened step of two legs share, which must differ from others, but not from twins,
-    and nothing else.
+    """How many values the lists of an opened step share, which must differ from others, but not from twins, and nothing
+    else; -1 where three lists are to be asked one by one.
     """
     graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
     step, stack = step_of(search, level), stack_of(search, level)
@@ -131,7 +149,14 @@ def count_common(search: int, level: int, like: Any) -> int:
     first, other_first = load(span, 0, LONG), load(other_span, 0, LONG)
     if first == load(span, 1, LONG) or other_first == load(other_span, 1, LONG):
         return 0
-    count = count_shared(search, stack, leg, span, other_leg, other_span, like)
+    third = 3 * load(step, 2, LONG) + 3 - through - asked if load(step, 3, LONG) - load(step, 2, LONG) == 3 else -1
+    third_span = spans + third * SPAN_CELLS * 8
+    if third < 0:
+        count = count_shared(search, stack, leg, span, other_leg, other_span, like)
+    else:
+        count = count_marked(search, stack, span, other_span, third_span, like)
+    if count < 0:
+        return -1
     store(stack, 0, load(stack, 1, LONG), LONG)
     slot, begin = load(step, 1, LONG), load(step, 4, LONG)
     for i in range(begin, load(step, 8, LONG)):
@@ -145,7 +170,26 @@ def count_common(search: int, level: int, like: Any) -> int:
             store(span, 0, first, LONG)
             store(other_span, 0, other_first, LONG)
             shared = joins(search, graph, leg, span, value, like)
-            count -= shared and joins(search, graph, other_leg, other_span, value, like)
+            shared = shared and joins(search, graph, other_leg, other_span, value, like)
+            count -= shared and (third < 0 or occurs(graph, third_span, 0, 0, value, like) != 0)
+    return count
+
+
+@kernel
+def count_marked(search: int, stack: int, span: int, second: int, third: int, like: Any) -> int:
+    """How many values three lists share, of which the first is the shortest; -1 where bitmaps do not say."""
+    neighbours = load(load(search, GRAPH, LONG), NEIGHBOURS, LONG)
+    at, end = load(stack, 0, LONG), load(stack, 1, LONG)
+    first, last = load(neighbours, at, like), load(neighbours, end - 1, like)
+    if load(span, 2, LONG) != 0 or not (covers(second, first, last) and covers(third, first, last)):
+        return -1
+    a, b, low_a, low_b = load(second, 3, LONG), load(third, 3, LONG), load(second, 4, LONG), load(third, 4, LONG)
+    count = 0
+    while at < end:
+        x = load(neighbours, at, like) - low_a
+        y = load(neighbours, at, like) - low_b
+        count += load(a, x >> 6, LONG) >> (x & 63) & load(b, y >> 6, LONG) >> (y & 63) & 1
+        at += 1
     return count
 
 
@@ -195,11 +239,11 @@ def count_shared(search: int, stack: int, leg: int, span: int, other_leg: int, o
 @kernel
 def count_children(search: int, level: int, table_row: int, like: Any) -> int:
     """Add what children count of the next bindings to an opened step's sum: how many entries were looked at."""
-    values, out = load(search, VALUES, LONG), load(search, CHUNKS, LONG)
+    values, out = load(search, VALUES, LONG), block_of(search, level)
     step, stack = step_of(search, level), stack_of(search, level)
     slot, child = load(step, 1, LONG), load(step, 10, LONG)
     work = -load(stack, 0, LONG)
-    count = next_vertex(search, level, table_row, CHUNK, out, like)
+    count = next_block(search, level, table_row, load(step, 5, LONG), out, like)
     work += load(stack, 0, LONG) + count
     if count > 1:
         fetch_lists(search, child, slot, out, count)
@@ -208,7 +252,7 @@ def count_children(search: int, level: int, table_row: int, like: Any) -> int:
         store(values, slot, load(out, i, LONG), LONG)
         product, number = 1, child
         while number >= 0 and product > 0:
-            open_step(search, number, like)
+            work += open_counted(search, number, table_row, like)
             begin = load(stack_of(search, number), 0, LONG)
             product *= count_step(search, number, table_row, like)
             work += 2 + load(stack_of(search, number), 0, LONG) - begin
@@ -225,30 +269,29 @@ def count_pairs(search: int, level: int, table_row: int, like: Any) -> int:
     The child's vertex is joined to both of a pair.  By it, so many pairs are made with a binding as there were bindings
     before that it is joined to.
     """
-    values, out = load(search, VALUES, LONG), load(search, CHUNKS, LONG)
+    values, out = load(search, VALUES, LONG), block_of(search, level)
     step, stack = step_of(search, level), stack_of(search, level)
     slot, child = load(step, 1, LONG), load(step, 10, LONG)
-    found, same = out + CHUNK * 8, load(step, 12, LONG) == PAIRS
+    found, same = block_of(search, child), load(step, 12, LONG) == PAIRS
     below, row = stack_of(search, child), step_of(search, child)
     alone = load(row, 3, LONG) - load(row, 2, LONG) == 1
     alone = alone and load(load(search, LEGS, LONG) + load(row, 2, LONG) * LEG_CELLS * 8, 3, LONG) == 0
     for i in range(load(row, 4, LONG), load(row, 5, LONG)):
         alone = alone and load(load(search, CHECKS, LONG) + i * CHECK_CELLS * 8, 0, LONG) == UNEQUAL
     work = -load(stack, 0, LONG)
-    count = next_vertex(search, level, table_row, CHUNK, out, like)
+    count = next_block(search, level, table_row, load(step, 5, LONG), out, like)
     work += load(stack, 0, LONG) + count
     if count > 1:
         fetch_lists(search, child, slot, out, count)
     total = 0
     for i in range(count):
         store(values, slot, load(out, i, LONG), LONG)
-        open_step(search, child, like)
+        open_step(search, child, -1, like)
         work += 2 - load(below, 0, LONG)
         if alone:
             total += pair_list(search, child, same, like)
-        joined = CHUNK
-        while joined == CHUNK and load(below, 0, LONG) < load(below, 1, LONG):
-            joined = next_vertex(search, child, table_row, CHUNK, found, like)
+        while load(below, 0, LONG) < load(below, 1, LONG):
+            joined = next_block(search, child, table_row, load(row, 5, LONG), found, like)
             total += pair_vertices(search, found, joined, same)
         work += load(below, 0, LONG)
     store(stack, 3, load(stack, 3, LONG) + total, LONG)
@@ -345,13 +388,21 @@ def count_step(search: int, level: int, table_row: int, like: Any) -> int:
     twins, legs = load(step, 7, LONG), load(step, 3, LONG) - load(step, 2, LONG)
     if twins >= 0 and legs == 1:
         return max(0, count_list(search, level, like) - twins)
-    count = 0
+    count, stack = -1, stack_of(search, level)
     if load(step, 0, LONG) == VERTEX:
-        if load(step, 12, LONG) != 0:
+        alike = load(step, 12, LONG) != 0
+        if load(stack, 6, LONG):
+            alike = load(counted_of(search, level), 2, LONG) != 0
+        if alike and load(stack, 6, LONG):
+            count = count_hoisted(search, level, like)
+        elif alike:
             count = count_common(search, level, like)
-        else:
-            count = next_vertex(search, level, table_row, ALL, 0, like)
+        if count < 0:
+            count, out, last_check = 0, block_of(search, level), load(step, 8, LONG)
+            while load(stack, 0, LONG) < load(stack, 1, LONG):
+                count += next_block(search, level, table_row, last_check, out, like)
         return max(0, count - max(0, twins))
+    count = 0
     while next_edge(search, level):
         count += 1
     return count

@@ -49,8 +49,10 @@ from graphdb.incremental.frame import (
     YIELD,
 )
 from graphdb.incremental.kernels.counting_kernels import count_children, count_pairs, count_step
+from graphdb.incremental.kernels.hoisting_kernels import note_opened, open_counted
 from graphdb.incremental.kernels.list_kernels import row_of
 from graphdb.incremental.kernels.step_kernels import (
+    counted_of,
     next_binding,
     open_step,
     passes,
@@ -61,23 +63,43 @@ from graphdb.storage.compile.kernels import entry, kernel, load, store
 
 
 @kernel
+def shortest_list(search: int, graph: int, step: int) -> int:
+    """How long the shortest of the lists is that a step is to bind what they share of."""
+    row, values, least = step_of(search, step), load(search, VALUES, LONG), -1
+    for k in range(load(row, 2, LONG), load(row, 3, LONG)):
+        leg = load(search, LEGS, LONG) + k * LEG_CELLS * 8
+        size = load(row_of(graph, load(leg, 0, LONG), load(values, load(leg, 1, LONG), LONG)), 1, INT)
+        least = size if least < 0 else min(least, size)
+    return load(graph, VERTEX_COUNT, LONG) if least < 0 else least
+
+
+@kernel
 def choose_order(search: int, graph: int, plan: int) -> int:
     """The order of a delta plan that is expected to be the least work, by the first step's shortest list."""
-    plans, values = load(search, PLANS, LONG), load(search, VALUES, LONG)
+    plans = load(search, PLANS, LONG)
     orders = load(plans, plan * PLAN_CELLS + 9, LONG)
     best, least = plan, -1
     if orders > 1:
         for order in range(plan, plan + orders):
-            step = step_of(search, load(plans, order * PLAN_CELLS + 4, LONG))
-            length = -1
-            for k in range(load(step, 2, LONG), load(step, 3, LONG)):
-                leg = load(search, LEGS, LONG) + k * LEG_CELLS * 8
-                size = load(row_of(graph, load(leg, 0, LONG), load(values, load(leg, 1, LONG), LONG)), 1, INT)
-                length = size if length < 0 else min(length, size)
-            length = load(graph, VERTEX_COUNT, LONG) if length < 0 else length
-            work = length * load(plans, order * PLAN_CELLS + 10, LONG)
+            first = load(plans, order * PLAN_CELLS + 4, LONG)
+            work = shortest_list(search, graph, first) * load(plans, order * PLAN_CELLS + 10, LONG)
             if least < 0 or work < least:
                 best, least = order, work
+    return best
+
+
+@kernel
+def choose_step(search: int, step: int) -> int:
+    """The step that a subtree begins with: of those that may, the one whose shortest list is the shortest."""
+    graph, best = load(search, GRAPH, LONG), step
+    other = load(counted_of(search, step), 0, LONG)
+    if other >= 0:
+        least = shortest_list(search, graph, step)
+        while other >= 0:
+            length = shortest_list(search, graph, other)
+            if length < least:
+                best, least = other, length
+            other = load(counted_of(search, other), 0, LONG)
     return best
 
 
@@ -210,7 +232,7 @@ def search(frame: int, like: Any, block: int, capacity: int, budget: int) -> int
             emit(frame, block, 0)
         else:
             level = following
-            open_step(frame, level, like)
+            open_step(frame, level, -1, like)
         if work >= budget:
             store(frame, LEVEL, level, LONG)
             return YIELD
@@ -264,9 +286,11 @@ def count(frame: int, like: Any, block: int, capacity: int, budget: int) -> int:
             work += 1 + load(stack, 0, LONG) - at
         while step >= 0 or counted >= 0:
             if step >= 0:
-                open_step(frame, step, like)
+                step = choose_step(frame, step)
+                work += open_counted(frame, step, table_row, like)
                 if load(step_of(frame, step), 10, LONG) >= 0 or step <= enumerated:
                     store(stack_of(frame, step), 3, 0, LONG)
+                    note_opened(frame, step)
                     level = step
                     break
                 begin = load(stack_of(frame, step), 0, LONG)

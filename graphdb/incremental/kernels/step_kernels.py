@@ -12,11 +12,14 @@ from graphdb.execute.search.check_kernels import same_edge
 from graphdb.execute.search.set_kernels import gallop
 from graphdb.incremental.frame import (
     ABOVE,
-    ALL,
     BOTH,
     CHECK_CELLS,
     CHECKS,
+    CHUNK,
+    CHUNKS,
     CODES,
+    COUNTED,
+    COUNTED_CELLS,
     EDGE,
     EDGES_DIFFER,
     GRAPH,
@@ -48,7 +51,7 @@ from graphdb.incremental.frame import (
     VERTEX_COUNT,
 )
 from graphdb.incremental.kernels.list_kernels import row_of
-from graphdb.storage.compile.kernels import kernel, load, store
+from graphdb.storage.compile.kernels import inlined, kernel, load, store
 
 LONG_LIST = 48
 """Entries of a list that is searched, and not scanned, for the next value."""
@@ -112,48 +115,68 @@ def is_candidate(graph: int, table_row: int, vertex: int, bit: int) -> bool:
 
 
 @kernel
-def open_step(search: int, level: int, like: Any) -> None:
-    """Find the lists of a step's legs, and which of them is scanned; of a step that binds an edge, its entries."""
-    graph, values, sign = load(search, GRAPH, LONG), load(search, VALUES, LONG), load(search, SIGN, LONG)
-    step, legs = step_of(search, level), load(search, LEGS, LONG)
-    stack, spans = stack_of(search, level), load(search, SPANS, LONG)
+def counted_of(search: int, level: int) -> int:
+    """The address of what only counting reads of a step."""
+    return load(search, COUNTED, LONG) + level * COUNTED_CELLS * 8
+
+
+@kernel
+def open_list(search: int, graph: int, number: int) -> int:
+    """Find the list of a leg: how many entries it has."""
+    leg, span = load(search, LEGS, LONG) + number * LEG_CELLS * 8, load(search, SPANS, LONG) + number * SPAN_CELLS * 8
+    row = row_of(graph, load(leg, 0, LONG), load(load(search, VALUES, LONG), load(leg, 1, LONG), LONG))
+    begin, size = load(row, 0, INT) * UNIT, load(row, 1, INT)
+    there = load(row, 4, INT) if load(search, SIGN, LONG) == NEW else load(row, 3, INT)
+    size = size if there > 0 else 0
+    store(span, 0, begin, LONG)
+    store(span, 1, begin + size, LONG)
+    store(span, 2, load(row, 1, INT) - load(row, 5, INT), LONG)
+    store(span, 6, begin, LONG)
+    marks = load(row, 6, INT)
+    if marks != 0:
+        reach = load(graph, RANGES, LONG) + load(leg, 0, LONG) * RANGE_CELLS * 8
+        store(span, 4, load(reach, 3, LONG), LONG)
+        store(span, 5, load(reach, 4, LONG), LONG)
+        marks = load(graph, MARKS, LONG) + marks * 8
+    store(span, 3, marks, LONG)
+    return size
+
+
+@kernel
+def open_step(search: int, level: int, only: int, like: Any) -> None:
+    """Find the lists of a step's legs, and which of them is scanned; of a step that binds an edge, its entries.
+
+    Where ``only`` is a slot, the lists of others are as they were when the step was opened before; else it is -1.
+    """
+    graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
+    step, stack = step_of(search, level), stack_of(search, level)
+    legs, spans = load(search, LEGS, LONG), load(search, SPANS, LONG)
     first, last = load(step, 2, LONG), load(step, 3, LONG)
+    store(stack, 6, 0, LONG)
+    store(stack, 7, 0, LONG)
+    store(stack, 8, 0, LONG)
     if first == last:  # any candidate
         store(stack, 0, 1, LONG)
         store(stack, 1, load(graph, VERTEX_COUNT, LONG), LONG)
         return
-    shortest = first
-    length = -1
+    # The shortest is scanned, and the next one asked first: it lets the fewest through.
+    shortest, asked, length, next_length = first, -1, -1, -1
     for k in range(first, last):
-        leg, span = legs + k * LEG_CELLS * 8, spans + k * SPAN_CELLS * 8
-        row = row_of(graph, load(leg, 0, LONG), load(values, load(leg, 1, LONG), LONG))
-        begin, size = load(row, 0, INT) * UNIT, load(row, 1, INT)
-        there = load(row, 4, INT) if sign == NEW else load(row, 3, INT)
-        store(span, 0, begin, LONG)
-        store(span, 1, begin + size if there > 0 else begin, LONG)
-        store(span, 2, size - load(row, 5, INT), LONG)
-        marks = load(row, 6, INT)
-        if marks != 0:
-            reach = load(graph, RANGES, LONG) + load(leg, 0, LONG) * RANGE_CELLS * 8
-            store(span, 4, load(reach, 3, LONG), LONG)
-            store(span, 5, load(reach, 4, LONG), LONG)
-            marks = load(graph, MARKS, LONG) + marks * 8
-        store(span, 3, marks, LONG)
+        span = spans + k * SPAN_CELLS * 8
+        if only >= 0 and only != load(legs, k * LEG_CELLS + 1, LONG):
+            store(span, 0, load(span, 6, LONG), LONG)
+            size = load(span, 1, LONG) - load(span, 0, LONG)
+        else:
+            size = open_list(search, graph, k)
         if length < 0 or size < length:
+            asked, next_length = (shortest if length >= 0 else -1), length
             shortest, length = k, size
-    asked = -1 if last - first == 1 else 2 * first + 1 - shortest
-    if last - first > 2:  # the shortest of the others first: it lets the fewest through
-        asked, length = -1, 0
-        for k in range(first, last):
-            size = load(spans, k * SPAN_CELLS + 1, LONG) - load(spans, k * SPAN_CELLS, LONG)
-            if k != shortest and (asked < 0 or size < length):
-                asked, length = k, size
-    store(stack, 5, asked, LONG)
+        elif next_length < 0 or size < next_length:
+            asked, next_length = k, size
     span = spans + shortest * SPAN_CELLS * 8
     begin, end = load(span, 0, LONG), load(span, 1, LONG)
     if load(step, 0, LONG) == EDGE:
-        neighbours = load(graph, NEIGHBOURS, LONG)
-        far = load(values, load(legs + first * LEG_CELLS * 8, 4, LONG), LONG)
+        neighbours, far = load(graph, NEIGHBOURS, LONG), load(values, load(legs, first * LEG_CELLS + 4, LONG), LONG)
         begin = gallop(neighbours, begin, end, far, like)
         last = begin
         while last < end and load(neighbours, last, like) == far:
@@ -162,6 +185,14 @@ def open_step(search: int, level: int, like: Any) -> None:
     store(stack, 0, begin, LONG)
     store(stack, 1, end, LONG)
     store(stack, 2, shortest, LONG)
+    store(stack, 5, asked, LONG)
+
+
+@kernel
+def covers(span: int, first: int, last: int) -> bool:
+    """Whether the bitmap of a list, which the batch does not touch, says of vertices in a range if it has them."""
+    low, reach = load(span, 4, LONG), load(span, 5, LONG)
+    return load(span, 2, LONG) == 0 and load(span, 3, LONG) != 0 and first >= low and last < low + reach
 
 
 @kernel
@@ -171,7 +202,7 @@ def touched(span: int, offset: int) -> bool:
     return load(load(span, 3, LONG), word, LONG) >> (offset & 63) & 1 != 0
 
 
-@kernel
+@inlined
 def joins(search: int, graph: int, leg: int, span: int, value: int, like: Any) -> bool:
     """Whether a leg's list holds a value by an entry that may be bound.  Values are asked for in ascending order."""
     marks, offset = load(span, 3, LONG), value - load(span, 4, LONG)
@@ -218,7 +249,7 @@ def next_edge(search: int, level: int) -> int:
     return 0
 
 
-@kernel
+@inlined
 def skip(graph: int, span: int, at: int, end: int, like: Any) -> int:
     """The first place from ``at`` on, before ``end``, of an entry that is in the list of a span, too."""
     neighbours, marks = load(graph, NEIGHBOURS, LONG), load(span, 3, LONG)
@@ -247,82 +278,157 @@ def skip(graph: int, span: int, at: int, end: int, like: Any) -> int:
 
 
 @kernel
-def next_candidate(search: int, level: int, table_row: int, most: int, out: int) -> int:
-    """Bind the next candidate of an opened step without legs: as :func:`next_vertex` does."""
+def next_candidates(search: int, level: int, table_row: int, last_check: int, out: int) -> int:
+    """Write the next candidates of an opened step without legs: as :func:`next_block` does."""
     graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
     step, stack = step_of(search, level), stack_of(search, level)
     slot, bit = load(step, 1, LONG), load(step, 6, LONG)
     at, end = load(stack, 0, LONG), load(stack, 1, LONG)
     count = 0
-    while at < end and count < most:
+    while at < end and count < CHUNK:
         if is_candidate(graph, table_row, at, bit):
             store(values, slot, at, LONG)
-            if passes(search, load(step, 4, LONG), load(step, 5, LONG)):
-                if out != 0:
-                    store(out, count, at, LONG)
-                count += 1
+            store(out, count, at, LONG)
+            count += passes(search, load(step, 4, LONG), last_check)
         at += 1
     store(stack, 0, at, LONG)
     return count
 
 
 @kernel
-def next_vertex(search: int, level: int, table_row: int, most: int, out: int, like: Any) -> int:
-    """Bind the next vertices of an opened step, in the lists of all legs, that pass all checks.
+def those_joined(search: int, graph: int, number: int, out: int, count: int, like: Any) -> int:
+    """Leave of some ascending vertices those that a leg's list holds: how many there are."""
+    leg, span = load(search, LEGS, LONG) + number * LEG_CELLS * 8, load(search, SPANS, LONG) + number * SPAN_CELLS * 8
+    marks, low, left = load(span, 3, LONG), load(span, 4, LONG), 0
+    if count == 0:
+        return 0
+    if load(span, 2, LONG) != 0:
+        for i in range(count):
+            value = load(out, i, LONG)
+            store(out, left, value, LONG)
+            left += joins(search, graph, leg, span, value, like)
+    elif covers(span, load(out, 0, LONG), load(out, count - 1, LONG)):
+        for i in range(count):
+            value = load(out, i, LONG)
+            store(out, left, value, LONG)
+            left += load(marks, (value - low) >> 6, LONG) >> ((value - low) & 63) & 1
+    else:
+        neighbours, place, end = load(graph, NEIGHBOURS, LONG), load(span, 0, LONG), load(span, 1, LONG)
+        long = end - place > LONG_LIST
+        for i in range(count):
+            value = load(out, i, LONG)
+            if long:
+                place = gallop(neighbours, place, end, value, like)
+            else:
+                while place < end and load(neighbours, place, like) < value:
+                    place += 1
+            store(out, left, value, LONG)
+            left += place < end and load(neighbours, place, like) == value
+        store(span, 0, place, LONG)
+    return left
 
-    Returns how many there are, ``most`` at most, and writes them to ``out`` unless that is 0.  All are only counted:
-    then checks of twins are left out.
+
+@kernel
+def those_passing(search: int, slot: int, begin: int, end: int, out: int, count: int) -> int:
+    """Leave of some vertices those that pass checks when a slot is bound to them: how many there are."""
+    values, checks = load(search, VALUES, LONG), load(search, CHECKS, LONG)
+    for number in range(begin, end):
+        check, left = checks + number * CHECK_CELLS * 8, 0
+        op, a, b = load(check, 0, LONG), load(check, 1, LONG), load(check, 2, LONG)
+        other = load(values, b if a == slot else a, LONG)
+        for i in range(count):
+            value = load(out, i, LONG)
+            store(out, left, value, LONG)
+            if op == UNEQUAL:
+                left += value != other
+            elif op == ABOVE:
+                left += value > other if a == slot else value < other
+            else:
+                store(values, slot, value, LONG)
+                left += passes(search, number, number + 1)
+        count = left
+    return count
+
+
+@kernel
+def next_block(search: int, level: int, table_row: int, last_check: int, out: int, like: Any) -> int:
+    """Write the next vertices that an opened step may be bound to, in the lists of all legs, before some check.
+
+    It looks at :data:`CHUNK` of the entries that are left, or at all of them.  Returns how many vertices there are.
     """
     graph, values = load(search, GRAPH, LONG), load(search, VALUES, LONG)
     step, stack = step_of(search, level), stack_of(search, level)
-    legs, spans = load(search, LEGS, LONG), load(search, SPANS, LONG)
-    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
-    slot, first, last = load(step, 1, LONG), load(step, 2, LONG), load(step, 3, LONG)
+    first, last = load(step, 2, LONG), load(step, 3, LONG)
     if first == last:
-        return next_candidate(search, level, table_row, most, out)
-    first_check, last_check, bit = load(step, 4, LONG), load(step, 8 if most == ALL else 5, LONG), load(step, 6, LONG)
-    through = load(stack, 2, LONG)
-    leg = legs + through * LEG_CELLS * 8
+        return next_candidates(search, level, table_row, last_check, out)
+    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
+    at, end, through = load(stack, 0, LONG), load(stack, 1, LONG), load(stack, 2, LONG)
+    leg = load(search, LEGS, LONG) + through * LEG_CELLS * 8
     near, late, several = load(values, load(leg, 1, LONG), LONG), load(leg, 2, LONG), load(leg, 3, LONG)
-    mixed = load(spans + through * SPAN_CELLS * 8, 2, LONG) != 0
-    table = load(graph, TABLE, LONG) + table_row * load(graph, STRIDE, LONG) * 8
-    at, end = load(stack, 0, LONG), load(stack, 1, LONG)
-    asked, count = load(stack, 5, LONG), 0
-    while at < end:
-        if asked >= 0:
-            at = skip(graph, spans + asked * SPAN_CELLS * 8, at, end, like)
-            if at == end:
-                break
+    mixed = load(load(search, SPANS, LONG) + through * SPAN_CELLS * 8, 2, LONG) != 0
+    stop, count, asked = min(end, at + CHUNK), 0, load(stack, 5, LONG)
+    if not mixed and several == 0 and at < stop:
+        span = load(search, SPANS, LONG) + asked * SPAN_CELLS * 8
+        if asked >= 0 and covers(span, load(neighbours, at, like), load(neighbours, stop - 1, like)):
+            marks, low = load(span, 3, LONG), load(span, 4, LONG)
+            for i in range(at, stop):
+                value = load(neighbours, i, like)
+                store(out, count, value, LONG)
+                count += load(marks, (value - low) >> 6, LONG) >> ((value - low) & 63) & 1
+            asked = -1
+        else:
+            count = stop - at
+            for i in range(count):
+                store(out, i, load(neighbours, at + i, like), LONG)
+        at = stop
+    while at < stop:
         value = load(neighbours, at, like)
         fits = not mixed or admits(search, load(codes, at, INT), near, value, late)
         at += 1
-        if several:
-            while at < end and load(neighbours, at, like) == value:
-                fits = fits or admits(search, load(codes, at, INT), near, value, late)
-                at += 1
-        if not fits or (bit >= 0 and load(table, value, LONG) >> bit & 1 == 0):
-            continue
-        k = first
-        while k < last and (
-            k == through or joins(search, graph, legs + k * LEG_CELLS * 8, spans + k * SPAN_CELLS * 8, value, like)
-        ):
-            k += 1
-        if k < last:
-            continue
-        store(values, slot, value, LONG)
-        if first_check == last_check or passes(search, first_check, last_check):
-            if out != 0:
-                store(out, count, value, LONG)
-            count += 1
-            if count == most:
-                break
+        while several and at < end and load(neighbours, at, like) == value:
+            fits = fits or admits(search, load(codes, at, INT), near, value, late)
+            at += 1
+        store(out, count, value, LONG)
+        count += fits
     store(stack, 0, at, LONG)
-    return count
+    if asked >= 0:
+        count = those_joined(search, graph, asked, out, count, like)
+    if last - first > 2 and load(stack, 6, LONG) == 0:
+        for k in range(first, last):
+            if k != through and k != load(stack, 5, LONG):
+                count = those_joined(search, graph, k, out, count, like)
+    bit, left = load(step, 6, LONG), 0
+    if bit >= 0 and load(stack, 6, LONG) == 0:
+        table = load(graph, TABLE, LONG) + table_row * load(graph, STRIDE, LONG) * 8
+        for i in range(count):
+            value = load(out, i, LONG)
+            store(out, left, value, LONG)
+            left += load(table, value, LONG) >> bit & 1
+        count = left
+    return those_passing(search, load(step, 1, LONG), load(step, 4, LONG), last_check, out, count)
+
+
+@kernel
+def block_of(search: int, level: int) -> int:
+    """The address of a step's block of vertices."""
+    return load(search, CHUNKS, LONG) + level * CHUNK * 8
 
 
 @kernel
 def next_binding(search: int, level: int, table_row: int, like: Any) -> int:
-    """Bind the next vertex, or edge, of an opened step: 0 where there is none, else 1."""
-    if load(step_of(search, level), 0, LONG) == EDGE:
+    """Bind the next vertex, or edge, of an opened step: 0 where there is none, else 1.  Vertices wait in blocks."""
+    step, stack = step_of(search, level), stack_of(search, level)
+    if load(step, 0, LONG) == EDGE:
         return next_edge(search, level)
-    return next_vertex(search, level, table_row, 1, 0, like)
+    next, block = load(stack, 7, LONG), block_of(search, level)
+    if next == load(stack, 8, LONG):
+        next, count = 0, 0
+        while count == 0 and load(stack, 0, LONG) < load(stack, 1, LONG):
+            count = next_block(search, level, table_row, load(step, 5, LONG), block, like)
+        store(stack, 8, count, LONG)
+        store(stack, 7, 0, LONG)
+        if count == 0:
+            return 0
+    store(load(search, VALUES, LONG), load(step, 1, LONG), load(block, next, LONG), LONG)
+    store(stack, 7, next + 1, LONG)
+    return 1
