@@ -1,0 +1,162 @@
+"""What a session derives after it has changed a file persists, and nothing that it derived before, or rolled back."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+import graphdb
+from graphdb.storage.persisted import store
+from tests.fuzz import scaled
+from tests.storage.persisted.openings import MOMENT, QUERIES, SWAP, answers, asked, counted, derived, elsewhere, names
+
+
+def test_what_was_derived_before_a_change_is_not_persisted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers(place)
+    kept = names()
+    with graphdb.connect(place) as database, graphdb.connect(place) as other:
+        before = asked(database)
+        assert asked(other) == before
+        result = database.query("MATCH (a:P)-[r:K]->(b) RETURN a, r, b")
+        database.query("MATCH (a:P {x: 3}) SET a.x = 77")
+        database.query("CREATE (:P {x: 78, name: 'n7'})")
+        assert len(result.fetchall()) > 100
+    assert names() == kept
+    time.sleep(2 * MOMENT)
+    with counted(monkeypatch) as read:
+        assert answers(place) == derived(place, monkeypatch) != before
+    assert not read
+
+
+def test_what_was_derived_since_a_change_is_persisted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a load: the next process finds it, without waiting."""
+    before = answers(place)
+    kept = names()
+    with graphdb.connect(place) as database:
+        database.query(SWAP)
+        with counted(monkeypatch) as read:
+            now = asked(database)
+        assert not read
+    assert now != before
+    assert names()
+    assert not set(names()) & set(kept), "what former states left is gone"
+    with counted(monkeypatch) as read:
+        assert answers(place) == now
+    assert len(read) > len(QUERIES)
+    assert derived(place, monkeypatch) == now
+    elsewhere(place, f"db.query({SWAP!r}); db.close()")
+    with counted(monkeypatch) as read:
+        assert answers(place) == before
+    assert not read
+
+
+def test_a_file_that_was_loaded_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "loaded.duckdb"
+    (tmp_path / "p.csv").write_text(":ID(P),x:int,name\n" + "".join(f"{i},{i},n{i}\n" for i in range(50)))
+    (tmp_path / "k.csv").write_text(
+        ":START_ID(P),:END_ID(P),w:int\n" + "".join(f"{i},{i * 7 % 50},{i}\n" for i in range(50))
+    )
+    with graphdb.connect(path) as database:
+        database.query(f"LOAD '{tmp_path / 'p.csv'}' AS LABEL P, '{tmp_path / 'k.csv'}' AS TYPE K")
+        text = "MATCH (a:P)-[r:K]->(b) RETURN a.x, r.w, b.name ORDER BY a.x"
+        first = database.query(text).fetchall()
+    assert len(first) == 50
+    assert names()
+    with counted(monkeypatch) as read, graphdb.connect(path) as database:
+        assert database.query(text).fetchall() == first
+    assert read
+
+
+def test_a_clock_that_counts_in_seconds_is_not_relied_on(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stamp_of = store.stamp_of
+
+    def in_seconds(path: str) -> tuple[int, ...] | None:
+        found = stamp_of(path)
+        return None if found is None else (*found[:3], *(each // 10**9 * 10**9 for each in found[3:]))
+
+    monkeypatch.setattr(store, "stamp_of", in_seconds)
+    with graphdb.connect(place) as database:
+        database.query(SWAP)
+        asked(database)
+    assert not names()
+
+
+def test_what_another_connection_changes_meanwhile_is_not_mistaken(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither what a connection derived before another one of the process changed the graph, nor within a transaction."""
+    with graphdb.connect(place) as other:
+        with graphdb.connect(place) as database:
+            database.query(SWAP)
+            asked(database)
+            other.query("MATCH (a:P {x: 9}) SET a.x = 99")
+        assert not names()
+        with graphdb.connect(place) as database:
+            database.query("CREATE (:P {x: 80, name: 'n7'})")
+            now = asked(database)
+            other.query("BEGIN")
+            other.query("MATCH (a:P) WHERE a.x > 20 DETACH DELETE a")
+            asked(other)
+        other.query("ROLLBACK")
+        assert asked(other) == now
+    assert answers(place) == now == derived(place, monkeypatch)
+
+
+def test_what_a_transaction_sees_is_not_persisted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with graphdb.connect(place) as database:
+        database.query("BEGIN")
+        database.query("MATCH (a:P) WHERE a.x > 20 DETACH DELETE a")
+        inside = asked(database)
+        database.query("ROLLBACK")
+        outside = asked(database)
+    assert outside != inside
+    assert outside == derived(place, monkeypatch) == answers(place) == answers(place)
+
+
+def test_a_transaction_does_not_read_what_was_before_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = answers(place)
+    for commit in (False, True):
+        with graphdb.connect(place) as database:
+            database.query("BEGIN")
+            database.query(SWAP)
+            inside = asked(database)
+            assert inside != before
+            database.query("COMMIT" if commit else "ROLLBACK")
+            assert (asked(database) == before) != commit
+        time.sleep(2 * MOMENT)
+        assert (answers(place) == before) != commit
+    assert answers(place) == inside == derived(place, monkeypatch)
+
+
+@pytest.mark.parametrize("seed", range(scaled(10)))
+def test_histories(place: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is written, asked, rolled back and closed in turns: a file has the answers that are derived of it."""
+    draw = random.Random(seed)
+    found = 0
+    for _ in range(6):
+        with counted(monkeypatch) as read, graphdb.connect(place) as database:
+            for _ in range(draw.randint(1, 6)):
+                k = draw.randrange(40)
+                match draw.randrange(6):
+                    case 0:
+                        database.query(SWAP)
+                    case 1:
+                        database.query("MATCH (a:P {x: $k}) SET a.x = $k + 1", k=k)
+                    case 2:
+                        database.query("MATCH (a:P {x: $k}) CREATE (a)-[:K {w: $k}]->(:P {x: $k, name: 'n7'})", k=k)
+                    case 3 | 4:
+                        database.query(draw.choice(QUERIES)).fetchall()
+                    case _:
+                        database.query("BEGIN")
+                        database.query("MATCH (a:P {x: $k}) SET a.x = 1000", k=k)
+                        asked(database)
+                        database.query(draw.choice(["COMMIT", "ROLLBACK"]))
+            now = [sorted(rows, key=repr) for rows in asked(database)]
+        found += len(read)
+        assert [sorted(rows, key=repr) for rows in derived(place, monkeypatch)] == now
+        if draw.randrange(2):
+            time.sleep(2 * MOMENT)
+    assert found
