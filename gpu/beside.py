@@ -16,6 +16,7 @@ from graphdb.gpu.background import in_background, while_alive
 from graphdb.gpu.code.compiler import Cancelled
 from graphdb.gpu.code.launch import Device, faults
 from graphdb.gpu.data.residency import Residency
+from graphdb.gpu.data.searched import SearchedLists
 from graphdb.gpu.join.crowding import piece_seconds
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.join.segmentation import STEP
@@ -36,14 +37,19 @@ _log = logging.getLogger("graphdb")
 class SearchesBeside:
     """Which plans are searched because a join's tables, or its lists, would not fit the device."""
 
-    def __init__(self, device: Device, join: Join, search: Search, residency: Residency) -> None:
+    def __init__(
+        self, device: Device, join: Join, search: Search, residency: Residency, searched: SearchedLists
+    ) -> None:
         self._device, self._join, self._search, self._residency = device, join, search, residency
+        self._searched = searched
         self._compiling: dict[PhysicalPlan, Future[None]] = {}
 
     def saved(self, plan: PhysicalPlan, counting: bool) -> float:
-        """Seconds that a search is expected to take less than a join; 0 where it takes longer."""
+        """Seconds that a search is expected to take less than a join, which may be known to take longer than was
+        expected; 0 where it takes longer.
+        """
         joined, searched = self._seconds(plan, counting)
-        return max(joined - searched, 0.0)
+        return max(joined - searched, (self._timings(plan, counting).measured("join") or 0.0) - searched, 0.0)
 
     def _seconds(self, plan: PhysicalPlan, counting: bool) -> tuple[float, float]:
         """Seconds that a join is expected to take for pieces, and for lists that do not fit; and a search instead."""
@@ -53,7 +59,9 @@ class SearchesBeside:
             lists, segments = self._residency.place_for(plan, counting), self._join.segments(plan, counting)
             away = self._residency.away_seconds(lists, plan, rates)
             joined = piece_seconds(plan, counting, budget, rates) + (away if segments is None else segments.seconds)
-            searched = STEP * rates.answer + LONGER * plan.cost / rates.intersected + LINKED * away
+            linked = self._searched.seconds(plan, counting, self._search.beside_lists(plan, counting), rates)
+            searched = STEP * rates.answer + LONGER * plan.cost / rates.intersected
+            searched += LINKED * (away if linked is None else linked)
             plan.cache[key] = joined, searched
         found: tuple[float, float] = plan.cache[key]
         return found

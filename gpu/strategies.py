@@ -19,6 +19,7 @@ from graphdb.gpu.beside import SearchesBeside
 from graphdb.gpu.code.launch import Device, faults
 from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.data.residency import lists_read
+from graphdb.gpu.data.searched import SearchedLists
 from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.overtaking import UntilReady
@@ -73,6 +74,7 @@ class Strategies:
         self._reading: list[RowQueue] = []
         """Searches whose rows are being read."""
         self._beside: SearchesBeside | None = None
+        self._searched = SearchedLists(device.memory, graph.residency)
 
     def of(self, plan: PhysicalPlan) -> Strategy:
         """The strategy that enumerates a plan's matches: the search where it is requested and possible, else the
@@ -107,7 +109,7 @@ class Strategies:
     def beside(self) -> SearchesBeside:
         """The searches that are compiled beside joins."""
         if self._beside is None:
-            self._beside = SearchesBeside(self._device, self.join, self.search, self._graph.residency)
+            self._beside = SearchesBeside(self._device, self.join, self.search, self._graph.residency, self._searched)
         return self._beside
 
     def no_search(self, plan: PhysicalPlan) -> str:
@@ -179,31 +181,38 @@ class Strategies:
             return
         whole = limit is None and control.share is None
         strategy = self.of_all(plan, False, runs=True) if whole else self.of(plan)
-        blocks = strategy.run(plan, control, limit)
-        if whole and self._beside is not None:
-            blocks = self._noted(plan, strategy.name, blocks)
+
+        def blocks() -> Iterator[HostRows]:
+            found = strategy.run(plan, control, limit)
+            return self._noted(plan, strategy.name, found) if whole and self._beside is not None else found
+
         if strategy.name != "search":
             with self._using(plan, False):
-                yield from blocks
+                yield from blocks()
             return
-        queue = RowQueue(blocks, control.buffer_bytes)
-        self._reading.append(queue)
-        begun, waiting = False, iter(queue)
-        try:
-            with self._using(plan, False, searched=True):
-                while True:
-                    with faults(self._where):
-                        block = next(waiting, None)
-                    if block is None:
-                        return
-                    begun = True
-                    yield block
-        except (Refused, MemoryLimitError) as error:
-            if begun or (self.hint == "search" and not isinstance(error, Refused)):
-                raise
-            self.search.refuse(plan, error.message)
-        finally:
-            self._reading.remove(queue)
+        for again in (False, True):
+            queue = RowQueue(blocks(), control.buffer_bytes)
+            self._reading.append(queue)
+            begun, waiting = False, iter(queue)
+            try:
+                with self._using(plan, False, searched=True):
+                    while True:
+                        with faults(self._where):
+                            block = next(waiting, None)
+                        if block is None:
+                            return
+                        begun = True
+                        yield block
+            except (Refused, MemoryLimitError) as error:
+                if begun or (self.hint == "search" and not isinstance(error, Refused)):
+                    raise
+                failed = error if again or isinstance(error, Refused) or self._begins_again(plan) else None
+            finally:
+                self._reading.remove(queue)
+            if failed is not None:
+                self._failed(plan, False, failed)
+                break
+            self._device.memory.evict(None)
         with self._using(plan, False):
             yield from self.join.run(plan, control, limit)
 
@@ -236,17 +245,43 @@ class Strategies:
         strategy = self.of_all(plan, True, runs=True) if whole else self.of(plan)
         try:
             started = time.monotonic()
-            with self._using(plan, True, searched=strategy.name == "search"), faults(self._where):
-                found = strategy.count(plan, control, limit)
+            found = self._counted(strategy, plan, control, limit)
             if whole and self._beside is not None:
                 self.beside.note(plan, True, strategy.name, time.monotonic() - started)
             return found
         except (Refused, MemoryLimitError) as error:
             if strategy.name != "search" or (self.hint == "search" and not isinstance(error, Refused)):
                 raise
+            self._failed(plan, True, error)
+        return self._counted(self.join, plan, control, limit)
+
+    def _counted(self, strategy: Strategy, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
+        """Count by a strategy; once more where memory is too little: what is cached may stand in the midst of what is
+        free, which is in one piece when all of that is evicted.
+        """
+        try:
+            with self._using(plan, True, searched=strategy.name == "search"), faults(self._where):
+                return strategy.count(plan, control, limit)
+        except MemoryLimitError:
+            if self._device.memory.streaming or (strategy.name == "search" and self._begins_again(plan)):
+                raise
+        self._device.memory.evict(None)
+        with self._using(plan, True, searched=strategy.name == "search"), faults(self._where):
+            return strategy.count(plan, control, limit)
+
+    def _begins_again(self, plan: PhysicalPlan) -> bool:
+        """Whether a search of a plan has begun again before, for want of memory in one piece: it would in every run,
+        and copy all that it reads.
+        """
+        key = ("begun again", self._device.number, self._device.memory.budget)
+        before: bool = plan.cache.get(key, False)
+        plan.cache[key] = True
+        return before
+
+    def _failed(self, plan: PhysicalPlan, counting: bool, error: Refused | MemoryLimitError) -> None:
+        """A search did not run: the plan is joined from now on, unless its lists had left it too little room."""
+        if isinstance(error, Refused) or not self._searched.give_up(plan, counting):
             self.search.refuse(plan, error.message)
-        with self._using(plan, True), faults(self._where):
-            return self.join.count(plan, control, limit)
 
     def drain(self, control: Control) -> None:
         """Drain the searches that this thread is reading: their rows leave the device, so that no kernel waits for
@@ -264,9 +299,14 @@ class Strategies:
         A join by segments reads none of the copies that others do, and needs their room.
         """
         residency = self._graph.residency
+        by_segments = not searched and self.join.segments(plan, counting) is not None
+        if not searched and not by_segments:
+            residency.make_room(lists_read(plan, counting))
         lists = residency.place_for(plan, counting)
+        if searched:
+            self._searched.place(plan, counting, self.search.beside_lists(plan, counting), self._device.rates)
         used: list[object] = [plan.program if searched else plan]
-        if not searched and self.join.segments(plan, counting) is not None:
+        if by_segments:
             used += [array for each in lists for array in (each.elements, *each.beside)]
         else:
             cliques = counting and plan.clique is not None

@@ -21,7 +21,7 @@ from graphdb.gpu.data.divided import SHORT, DividedLists, divide
 from graphdb.gpu.data.in_place import SPANS, Scatter, SpansCopy, missing_bytes
 from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.pages import PagedArray
-from graphdb.gpu.data.residency import Residency, lists_of
+from graphdb.gpu.data.residency import DIVIDED, Residency, copy_of, lists_of
 from graphdb.storage.graph.derived.orientation import Oriented
 from graphdb.storage.graph.in_place.spans import Spans
 from graphdb.storage.graph.pcsr import LAYERS, Layer, Partition
@@ -110,7 +110,7 @@ class DeviceGraph:
         if placed is not None and placed.blocks is not None:
             blocks, resident = placed.blocks, placed.resident
             copy: DividedLists = self.memory.cached_or_built(
-                "divided", partition, lambda: divide(self.memory, partition, blocks, resident)
+                DIVIDED, partition, lambda: divide(self.memory, partition, blocks, resident)
             )
             return DevicePartition(
                 "divided", copy.groups, copy.header, copy.here, None, None, partition.max_degree, (copy,)
@@ -172,13 +172,12 @@ class DeviceGraph:
 
     def array(self, values: NDArray[Any], dtype: DTypeLike | None = None) -> Any:
         """The copy of an array (a scan's values, a candidate set, a signature column), in ``dtype``."""
-        what = f"array {np.dtype(dtype or values.dtype).name}"
 
         def copy() -> Any:
             paged = self.residency.paged(values) if dtype in (None, values.dtype) else None
             return self.memory.upload(values, dtype) if paged is None else paged
 
-        found = self.memory.cached_or_built(what, values, copy)
+        found = self.memory.cached_or_built(copy_of(values, dtype), values, copy)
         return found.view if isinstance(found, PagedArray) else found
 
     def bits(self, candidates: Ints, size: int) -> Any:
@@ -196,9 +195,7 @@ class DeviceGraph:
         if partition.spans is not None and not self._is_paged(partition):
             copy: SpansCopy | None = self.memory.cached(SPANS, partition.spans)
             return missing_bytes(copy, partition.spans)
-        if any(
-            self.memory.is_cached(what, partition) for what in (CODED, *(() if coded else ("partition", "divided")))
-        ):
+        if any(self.memory.is_cached(what, partition) for what in (CODED, *(() if coded else ("partition", DIVIDED)))):
             return 0
         return sum(each.nbytes for each in lists_of(partition, coded))
 

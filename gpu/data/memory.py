@@ -247,6 +247,17 @@ class DeviceMemory:
         with self._lock:
             self._cache.pop((what, id(original)), None)
 
+    def forget_all(self, beginnings: tuple[str, ...]) -> None:
+        """Drop the copies whose names begin like this, and give back the pages that nobody reads any more."""
+        with self._lock:
+            for key in [key for key in self._cache if key[0].startswith(beginnings)]:
+                del self._cache[key]
+            self._collect()
+
+    def is_used(self, original: object) -> bool:
+        """Whether a run uses copies of something."""
+        return self._used[id(original)] > 0
+
     @contextmanager
     def using(self, originals: Iterable[object]) -> Iterator[None]:
         """Evict no copy of these while the context is entered: a run would only have to make it again."""

@@ -30,6 +30,8 @@ ON_DEVICE, IN_HOST = 1, 3
 """Where memory is allocated: ``CU_MEM_LOCATION_TYPE_DEVICE`` and ``…_HOST_NUMA`` of the driver."""
 _PINNED, _READ_WRITE = 1, 3
 _OUT_OF_MEMORY = 2
+FILLED = 16
+"""How often what is left of the room is filled with parts that are small enough."""
 
 
 class _Location(ctypes.Structure):
@@ -243,9 +245,19 @@ def heat(begins: Ints, lengths: Ints, times: Ints, entries: int, width: int, pag
 
 
 def hottest(heats: Sequence[Floats], sizes: Sequence[Ints], quota: int) -> list[NDArray[np.bool_]]:
-    """Return which parts of some arrays stand on the device, within so many bytes: those read most for their bytes."""
+    """Return which parts of some arrays stand on the device, within so many bytes: those read most for their bytes.
+
+    A part that does not fit is left out, and smaller ones behind it are not.
+    """
     every, taken = np.concatenate([*heats, np.empty(0)]), np.concatenate([*sizes, np.empty(0, np.int64)])
     order = np.argsort(-every / np.maximum(taken, 1), kind="stable")
     chosen = np.zeros(len(every), bool)
-    chosen[order[: np.searchsorted(np.cumsum(taken[order]), quota, side="right")]] = True
+    for _ in range(FILLED):
+        order = order[taken[order] <= quota]
+        ends = np.cumsum(taken[order])
+        fitting = int(np.searchsorted(ends, quota, side="right"))
+        if not fitting:
+            break
+        chosen[order[:fitting]] = True
+        quota, order = quota - int(ends[fitting - 1]), order[fitting:]
     return np.split(chosen, np.cumsum([len(each) for each in heats])[:-1]) if heats else []

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from graphdb.common.errors import DeviceError, MemoryLimitError
 from graphdb.gpu.card import Rates
@@ -36,6 +36,10 @@ PAGED = 0.6
 TRIPLE, VERTEX, SURELY = 48, 16, 0.1
 """Bytes of a triple and of a vertex in a partition, at most (both ways, with codes); and the share of the budget of
 which these are so little that nothing else matters."""
+DIVIDED, TABLES, LEVELS = "divided", "search tables", "levels"
+"""What copies of divided lists are cached as; and what searches and joins read of a plan."""
+ADDRESSES = (TABLES, LEVELS, "partition")
+"""How the names of cached copies begin that have addresses of lists."""
 FOUND, BESIDE = 256.0, 8.0
 """Bytes that come over the link for a list that is found, at most; and times its own bytes: short lists stand beside
 others that are found at about the same time.  As measured: triangles of R-MAT graphs, joins of RDF."""
@@ -177,11 +181,33 @@ class Placement:
     here: float
     everywhere: float
     blocks: VertexBlocks | None = None
+    searched: bool = False
+    """Whether it leaves no room for tables (:mod:`graphdb.gpu.data.searched`)."""
 
     @property
     def nbytes(self) -> int:
         """Bytes on the device."""
         return int(self.sizes[self.resident].sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts that lists are placed by: pages, or their offset layer and ``blocks``.
+
+    Attributes
+    ----------
+    heats, sizes
+        float64 and int64 [parts]: the reads that are expected of each, and its bytes.
+    """
+
+    heats: Floats
+    sizes: Ints
+    blocks: VertexBlocks | None = None
+
+
+def copy_of(values: NDArray[Any], dtype: DTypeLike | None = None) -> str:
+    """What the copy of an array in a type is cached as."""
+    return f"array {np.dtype(dtype or values.dtype).name}"
 
 
 class Residency:
@@ -249,25 +275,55 @@ class Residency:
         taken = sum(each.elements.nbytes for each in lists if self._copied(each))
         taken += sum(each.beside_bytes for each in lists)
         taken += sum(known.nbytes for each in lists if (known := self._known(each.original)) is not None)
-        parts = [self._parts(each) for each in fresh]
-        heats, sizes = [heats for heats, _, _ in parts], [sizes for _, sizes, _ in parts]
+        parts = [self.parts(each) for each in fresh]
+        heats, sizes = [each.heats for each in parts], [each.sizes for each in parts]
         chosen = hottest(heats, sizes, int(PAGED * (self._memory.budget - aside)) - taken)
-        for each, (heats_of, sizes_of, blocks), resident in zip(fresh, parts, chosen, strict=True):
-            original, key = each.original, id(each.original)
-            gone = weakref.ref(original, lambda _, key=key: self._placed.pop(key, None))  # type: ignore[misc]
-            here, everywhere = float(heats_of[resident].sum()), float(heats_of.sum())
-            self._placed[key] = Placement(gone, resident, sizes_of, here, everywhere, blocks)
+        for each, own, resident in zip(fresh, parts, chosen, strict=True):
+            self._placed[id(each.original)] = self.placement(each, own, own.heats, resident)
 
-    def _parts(self, lists: Lists) -> tuple[Floats, Ints, VertexBlocks | None]:
-        """The parts that lists are placed by: what is read of each, and their bytes."""
+    def parts(self, lists: Lists) -> Parts:
+        """The parts that lists are placed by, and how many reads are expected of each; of what is smaller than a page,
+        there is one.
+        """
         if lists.partition is not None:
-            blocks = VertexBlocks.of(lists.partition)
+            known = self._known(lists.partition)
+            blocks = VertexBlocks.of(lists.partition) if known is None or known.blocks is None else known.blocks
             heats = np.concatenate([[blocks.header_heat(lists.partition)], blocks.heats])
-            sizes = np.diff(blocks.bounds) * lists.elements.itemsize
-            return heats, np.concatenate([[4 * blocks.header_words], sizes]), blocks
+            sizes = np.concatenate([[4 * blocks.header_words], np.diff(blocks.bounds) * lists.elements.itemsize])
+            return Parts(heats, sizes, blocks)
         assert self.driver is not None
         heats = lists.heat(self.driver.page)
-        return heats, np.full(len(heats), self.driver.page), None
+        return Parts(heats, np.full(len(heats), min(self.driver.page, lists.elements.nbytes)))
+
+    def placement(
+        self, lists: Lists, parts: Parts, heats: Floats, resident: NDArray[np.bool_], *, searched: bool = False
+    ) -> Placement:
+        """A placement of lists, whose parts are expected to be read so often."""
+        key = id(lists.original)
+        gone = weakref.ref(lists.original, lambda _: self._placed.pop(key, None))
+        here, everywhere = float(heats[resident].sum()), float(heats.sum())
+        return Placement(gone, resident, parts.sizes, here, everywhere, parts.blocks, searched)
+
+    def placed(self, lists: Lists) -> Placement | None:
+        """Which parts of lists are copied; None where all are."""
+        return self._known(lists.original)
+
+    def replace(self, lists: Sequence[Lists], placements: Sequence[Placement]) -> None:
+        """Have lists stand elsewhere than what is copied of them now; without ``placements``, they are placed anew when
+        they are read next.
+        """
+        for each in lists:
+            self._placed.pop(id(each.original), None)
+            self._memory.forget(DIVIDED if each.partition is not None else copy_of(each.elements), each.original)
+        for each, placement in zip(lists, placements, strict=False):
+            self._placed[id(each.original)] = placement
+        self._memory.forget_all(ADDRESSES)
+
+    def make_room(self, lists: Sequence[Lists]) -> None:
+        """Have lists that were placed for searches leave room for tables, unless one reads them now."""
+        placed = [each for each in lists if (known := self.placed(each)) is not None and known.searched]
+        if placed and not any(self._memory.is_used(each.original) for each in placed):
+            self.replace(placed, [])
 
     def require(self, lists: Lists) -> str:
         """Choose the pages of lists that are copied; return where they are (:meth:`describe`).
@@ -288,7 +344,7 @@ class Residency:
     def paged(self, array: NDArray[Any]) -> PagedArray | None:
         """Return a copy by pages of an array that was placed; None for one that is copied wholly."""
         known, driver = self._known(array), self.driver
-        if known is None or driver is None:
+        if known is None or driver is None or known.resident.all():
             return None
         return PagedArray(self._memory, driver, array, known.resident)
 
@@ -352,7 +408,7 @@ class Residency:
             return False
         if lists.spans is not None and self._memory.is_cached(SPANS, lists.spans):
             return True
-        return self._memory.is_cached(f"array {array.dtype.name}", array)
+        return self._memory.is_cached(copy_of(array), array)
 
 
 def _away(known: Sequence[Placement]) -> float:

@@ -96,7 +96,7 @@ class _Writer(Reads):
         self._offsets = offsets
         self._pooled = self._live[self._depth] if self._depth else []
         say = self._lines.append
-        say(f"const int ROOM = {at or 1};")
+        say(f"const int ROOM = {at or 1}, SECOND = {max(self._second, 0)};")
         for k in range(last, 0, -1):
             self._extend(k)
         self._start()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.data.graph import DeviceGraph, DevicePartition, address
-from graphdb.gpu.data.residency import coded_rows
+from graphdb.gpu.data.residency import TABLES, coded_rows
 from graphdb.plan.physical import CONSTANT_LIST, Op, PhysicalPlan, VertexStep
 from graphdb.storage.graph.pcsr import PARTITION
 
@@ -105,6 +105,21 @@ class SearchTables:
         return int(self.cells.nbytes)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Ends:
+    """Where the elements of each warp's roots end: int64 [warps + 1] on the device, None where each root is one; and
+    how many there are.
+    """
+
+    ends: Any
+    elements: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device."""
+        return 0 if self.ends is None else int(self.ends.nbytes)
+
+
 def search_tables(plan: PhysicalPlan, graph: DeviceGraph) -> SearchTables:
     """Those of a plan, cached as long as its program: to write them takes as long as a short search."""
 
@@ -125,4 +140,4 @@ def search_tables(plan: PhysicalPlan, graph: DeviceGraph) -> SearchTables:
         begins = address(cells) + 8 * np.cumsum([0, *(table.size for table in tables.values())])
         return SearchTables(program, cells, dict(zip(tables, begins.tolist(), strict=False)))
 
-    return graph.memory.cached_or_built("search tables", plan.program, made)
+    return graph.memory.cached_or_built(TABLES, plan.program, made)

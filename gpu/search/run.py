@@ -25,14 +25,13 @@ from numpy.typing import NDArray
 from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
 from graphdb.gpu.code.layout import LETTER, LEVEL_WORDS, RUN, STACK_WORDS
 from graphdb.gpu.data.graph import DeviceGraph, address
-from graphdb.gpu.search.code_generation import Text, search_text
-from graphdb.gpu.search.program import SearchTables, search_tables
+from graphdb.gpu.search.code_generation import WARP, Text, search_text
+from graphdb.gpu.search.program import Ends, SearchTables, search_tables
 from graphdb.gpu.search.stealing import LEFT, STEALS, Steal
 from graphdb.gpu.stream import HostRows, Images, Table, stream
 from graphdb.gpu.watch import wait_for
 from graphdb.plan.executor import Control, Refused
 from graphdb.plan.physical import PhysicalPlan, VertexStep
-from graphdb.storage.graph.pcsr import PARTITION
 
 PIECES = 16
 """Tasks per warp that the work is split into, …"""
@@ -49,6 +48,11 @@ BLOCK_ROWS = 1 << 18
 RING_BLOCKS = 8
 SHARE = 0.2
 """Of the device's budget, what the pool may take at most, and what the ring may; and a third of what is free."""
+CARRIED, SHARED = 0.8, 0.5
+"""Of what is free, what work that is given away may take, and shared intersections: fewer blocks take less."""
+SMALL, OTHERS = 1 << 13, 0.1
+"""Bytes of tables and cells; and of the budget, what is left beside lists for work that is given away, and for a pool
+or a ring."""
 STORED = 2.0
 """Of the device's budget, what all its warps would store of shared intersections, at most: fewer run at a time."""
 LONGEST = 1 << 27
@@ -97,6 +101,10 @@ class _Code:
     threads: int
     shared: int
     macros: dict[str, object]
+
+    def carried_bytes(self, width: int) -> int:
+        """Bytes of global memory by which a warp is given work."""
+        return 4 * len(LETTER) * (1 + (self.depth > 0)) * (self.steals > 0) + width * self.text.carried
 
 
 class Search:
@@ -191,11 +199,19 @@ class Search:
         return sum(max(int(entries), 1) for entries in plan.program.share_capacity) * 1024 * self.device.processors
 
     def memory(self, plan: PhysicalPlan) -> int:
-        """Bytes that a run takes on the device, besides the graph: a sum per root, intersections, pool and ring."""
+        """Bytes that a run takes on the device, besides the graph: intersections, pool and ring."""
         ids = self._stored_ids(plan) * self._stores(plan)
         ids += self.pool_rows * len(plan.steps) * (self.depth(plan) > 0)
         ids += self.block_rows * self.blocks * max(len(plan.program.outputs), 1) * (not plan.count_only)
-        return 16 * int(plan.program.steps[0, 7]) + ids * np.dtype(plan.dtype).itemsize + (1 << 16)
+        return ids * np.dtype(plan.dtype).itemsize + (1 << 16)
+
+    def beside_lists(self, plan: PhysicalPlan, counting: bool) -> int:
+        """Bytes that a run does well to find on the device beside lists that do not all fit it."""
+        budget, width = self.device.memory.budget, np.dtype(plan.dtype).itemsize
+        scans = sum(step.scan.size for step in plan.steps if isinstance(step, VertexStep) and step.scan is not None)
+        stored = self._stored_ids(plan) * width if plan.program.shares.size and self._stores(plan) else 0
+        others = OTHERS * budget * (1 + (not counting or self.depth(plan) > 0))
+        return int(scans * (width + 8 / WARP) + others + min(stored, SHARED / 2 * budget)) + SMALL
 
     def depth(self, plan: PhysicalPlan) -> int:
         """The step whose batches go through the pool; 0 where the second step's lists are enough to schedule by."""
@@ -311,18 +327,23 @@ class _Run:
             module = device.module("search", code.macros, text.plan, control.check)
             first_root, last_root = control.range_of(len(program.scans[0]))
             scan = program.scans[0][first_root:last_root]
-            ends, elements = self._ends(module, tables, scan, second)
+            work = self._ends(module, tables, scan, second)
+            ends, elements = work.ends, work.elements
             blocks = module.resident("search", threads, shared)
             if not counting:
                 blocks = max(blocks - BLOCK // threads * device.processors, device.processors)
             blocks = min(blocks, search.most or 1 << 30)
-            if text.shares:
-                room = device.memory.reserve(2 * blocks * warps * text.shares * width) // 2
-                blocks = max(min(blocks, room // (warps * text.shares * width)), 1)
+            shares_bytes = warps * text.shares * width
+            for each, most in ((warps * code.carried_bytes(width), CARRIED), (shares_bytes, SHARED)):
+                if each:
+                    room = most * device.memory.reserve(int(blocks * each / most))
+                    blocks = max(min(blocks, int(room / each)), 1)
+            taken = blocks * (warps * code.carried_bytes(width) + shares_bytes)
             piece = elements // (blocks * warps * search.pieces)
             piece = max(piece // 4 if piece >= LARGE else piece, search.least)
             columns = 0 if counting else len(plan.program.outputs)
-            most = int(min(SHARE * device.memory.budget, device.memory.unused_bytes() / 3)) // width
+            left = max(device.memory.unused_bytes() - taken, 0)
+            most = int(min(SHARE * device.memory.budget, left / 3)) // width
             pool_rows = max(min(search.pool_rows, most // max(text.pooled, 1)), 1)
             self._block_rows = max(min(search.block_rows, most // (search.blocks * max(columns, 1))), 1)
             self._ring = empty((search.blocks, max(columns, 1), 1 if counting else self._block_rows), plan.dtype)
@@ -394,16 +415,24 @@ class _Run:
                 self._end = device.event_on(self._stream)
             device.memory.streams(int(not counting))
 
-    def _ends(self, module: Any, tables: SearchTables, scan: Any, second: int) -> tuple[Any, int]:
-        """Where each root's elements end, and how many there are: those of its list in partition ``second``."""
+    def _ends(self, module: Any, tables: SearchTables, scan: Any, second: int) -> Ends:
+        """Where the elements of each warp's roots end, those of their lists in partition ``second``: of all roots,
+        cached as long as the plan's program.
+        """
         if second < 0 or not len(scan):
-            return None, len(scan)
+            return Ends(None, len(scan))
         device = self._device
-        ends = device.memory.empty(len(scan) + 1, np.int64)
-        row, degrees = np.uint64(tables.addresses["partitions"] + 8 * len(PARTITION) * second), ends[1:]
-        module.launch("degrees", -(-len(scan) // BLOCK), row, scan, len(scan), degrees)
-        device.sum_up(degrees, ends)
-        return ends, device.last(ends)
+
+        def found() -> Ends:
+            ends = device.memory.empty(-(-len(scan) // WARP) + 1, np.int64)
+            table, degrees = np.uint64(tables.addresses["partitions"]), ends[1:]
+            module.launch("degrees", -(-len(scan) // BLOCK), table, scan, len(scan), degrees)
+            device.sum_up(degrees, ends)
+            return Ends(ends, device.last(ends))
+
+        if len(scan) < len(tables.program.scans[0]):
+            return found()
+        return device.memory.cached_or_built("search ends", self._plan.program, found)
 
     @cached_property
     def _counters(self) -> NDArray[np.int64]:

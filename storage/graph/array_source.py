@@ -46,9 +46,9 @@ class ArraySource:
                 raise ValueError("a subject is no resource, or an object is no vertex")
         self.resources, self.literals, self.type_label = resources, literals, type_label
         self._triples = (p, s, o)
-        known, starts = np.unique(p, return_index=True)
-        ends = np.append(starts[1:], len(p))[: len(known)]
-        self._runs = {int(label): slice(int(b), int(e)) for label, b, e in zip(known, starts, ends, strict=True)}
+        starts = run_starts(p)
+        ends = np.append(starts[1:], len(p))[: len(starts)]
+        self._runs = {int(p[begin]): slice(int(begin), int(end)) for begin, end in zip(starts, ends, strict=True)}
         self._statistics: dict[int, LabelStatistics] = {}
         self._sketches: dict[tuple[int, int], DegreeSketch] = {}
         self._classes: dict[tuple[int, int, int], tuple[int, int]] = {}
@@ -98,7 +98,7 @@ class ArraySource:
         """Statistics of one label, counted on the first call."""
         if label not in self._statistics:
             s, o = self.edges(label)
-            out, into = np.unique(s, return_counts=True)[1], np.unique(o, return_counts=True)[1]
+            out, into = self._degrees(label, 0), self._degrees(label, 1)
             self._statistics[label] = LabelStatistics(
                 triples=len(s),
                 resource_triples=int((o < self.resources).sum()),
@@ -113,8 +113,20 @@ class ArraySource:
         """How the degrees of one label in a direction are distributed, counted on the first call."""
         key = (label, direction)
         if key not in self._sketches:
-            self._sketches[key] = DegreeSketch.of(np.unique(self.edges(label)[direction], return_counts=True)[1])
+            self._sketches[key] = DegreeSketch.of(self._degrees(label, direction))
         return self._sketches[key]
+
+    def _degrees(self, label: int, direction: int) -> Ints:
+        """How many edges of a label the vertices have that have some: subjects are sorted; objects are sorted here
+        where it would take longer to count them.
+        """
+        ends = self.edges(label)[direction]
+        if direction == 0:
+            return np.diff(np.append(run_starts(ends), len(ends)))
+        if len(ends) < self.resources + self.literals:
+            return np.unique(ends, return_counts=True)[1]
+        counts = np.bincount(ends)
+        return counts[counts > 0]
 
     def at_class(self, label: int, direction: int, class_id: int) -> tuple[int, int] | None:
         """(edges at vertices with a vertex label, such vertices), counted on the first call."""
@@ -127,6 +139,11 @@ class ArraySource:
             ends = ends[np.isin(ends, s[o == class_id])]
             self._classes[key] = (len(ends), len(np.unique(ends)))
         return self._classes[key]
+
+
+def run_starts(values: Ints) -> Ints:
+    """Where each run of equal values begins: int64 [runs]."""
+    return np.flatnonzero(np.append(np.ones(min(len(values), 1), bool), values[1:] != values[:-1]))
 
 
 def _rises(*columns: Ints) -> bool:

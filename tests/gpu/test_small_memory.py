@@ -25,6 +25,7 @@ from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.residency import Residency, lists_of_plan
 from graphdb.gpu.join import crowding, pieces, segmentation
 from graphdb.gpu.join.pieces import Run
+from graphdb.gpu.join.run import Join
 from graphdb.gpu.join.tables import divided
 from graphdb.gpu.search import run as search_run
 from graphdb.gpu.search.run import Search
@@ -193,6 +194,54 @@ def test_counts_whose_tables_do_not_fit_go_on_as_searches() -> None:
         with mock.patch.object(Search, "count", side_effect=MemoryLimitError("too little")):
             assert device.count(plan) == wanted
         assert strategies.of_all(plan, True).name == "join"
+
+
+@EMULATED
+@pytest.mark.parametrize("strategy", [Join, Search])
+def test_a_run_that_finds_no_memory_in_one_piece_begins_again_without_what_is_cached(strategy: Any) -> None:
+    """Small arrays that are cached may stand in the midst of what is free."""
+    plan = make_plan(pattern(4, LONG_TAIL, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
+    listed = make_plan(pattern(4, LONG_TAIL, REPEATABLE), simple_graph(60, 300))
+    wanted = HostExecutor(1).count(plan)
+    with emulator.installed(), mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6, 0.0)):
+        device, cached = within(1 << 24), []
+        device.hint = strategy.name
+        assert device.count(plan) == wanted > 0
+        count, run = strategy.count, strategy.run
+
+        def counted(self: Any, *arguments: Any) -> int:
+            cached.append(device.device.memory.cached_bytes)
+            return without_memory_once(cached) or count(self, *arguments)
+
+        def found(self: Any, *arguments: Any) -> Any:
+            cached.append(device.device.memory.cached_bytes)
+            without_memory_once(cached)
+            yield from run(self, *arguments)
+
+        with mock.patch.object(strategy, "count", counted), mock.patch.object(strategy, "run", found):
+            assert device.count(plan) == wanted
+            assert cached[0] > 0 == cached[1]
+            cached.clear()
+            if strategy is Search:  # which would begin again in every run
+                with pytest.raises(MemoryLimitError):
+                    device.count(plan)
+            else:
+                assert device.count(plan) == wanted
+            if strategy is Search:
+                cached.clear()
+                device.hint = "auto"
+                device.strategies.search.compile(listed, lambda: None, counting=False)
+                assert rows(device, listed) == rows(HostExecutor(1), listed) != {}
+                assert cached[1:] == [0]
+        assert not device.strategies.search.refused(plan)
+        assert not device.strategies.search.refused(listed)
+
+
+def without_memory_once(runs: list[int]) -> int:
+    """Raise in the first of some runs."""
+    if len(runs) == 1:
+        raise MemoryLimitError("too little in one piece")
+    return 0
 
 
 @EMULATED

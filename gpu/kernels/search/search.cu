@@ -37,7 +37,7 @@ struct Run {
   const i64 *scans;    // per step: the address and length of its scan
   const ID *scan;
   i64 roots;
-  const i64 *ends;     // of each root's elements, summed; null: a root is one element
+  const i64 *ends;     // of the elements of each WARP roots, summed; null: a root is one element
   i64 elements, piece; // in all, and of a task
   u64 *next;           // the next task
   u32 *halt;           // set: stop
@@ -266,12 +266,19 @@ __device__ __forceinline__ u32 intersect(Search &search, const Elements &a, cons
 #include "steal.cuh"
 #endif
 
-// How many elements each root has in a partition.
-extern "C" __global__ void degrees(const Partition *partition, const ID *scan, i64 roots, i64 *out) {
-  i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
-  if (i >= roots) return;
-  Span span = neighbours_of(*partition, scan[i]);
-  out[i] = span.end - span.begin;
+// How many elements a root has in the partition by whose lists work is scheduled.
+__device__ __forceinline__ u32 elements_of(const Partition *partitions, const ID *scan, i64 roots, i64 root) {
+  if (root >= roots) return 0;
+  const Span span = neighbours_of(partitions[SECOND], __ldg(scan + root));
+  return (u32)(span.end - span.begin);
+}
+
+// How many each WARP roots have together.
+extern "C" __global__ void degrees(const Partition *partitions, const ID *scan, i64 roots, i64 *out) {
+  const i64 root = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  u32 total;
+  exclusive_sum(elements_of(partitions, scan, roots, root), total);
+  if (LANE == 0 && root < roots) out[root / WARP] = total;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) search(const Run *given) {
@@ -305,16 +312,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) search(const Run
         on = resume(search, task * some, (u32)min(some, waiting - task * some));
       } else {
         begin = task * run.piece, end = min(begin + run.piece, run.elements);
-        root = run.ends ? find(run.ends, 0, run.roots, begin + 1) : begin;
+        root = run.ends ? WARP * find(run.ends, 0, (run.roots + WARP - 1) / WARP, begin + 1) : begin;
       }
     }
     if (root < run.roots) {
       // The roots whose elements these are, a batch at a time.
       const i64 mine = root + LANE;
-      i64 from = 0, to = 0;
-      if (mine < run.roots) {
-        from = run.ends ? (mine ? run.ends[mine - 1] : 0) : mine;
-        to = run.ends ? run.ends[mine] : mine + 1;
+      i64 from = mine, to = mine + 1;
+      if (run.ends) {
+        u32 total;
+        const u32 count = elements_of(run.partitions, run.scan, run.roots, mine);
+        from = exclusive_sum(count, total) + (root ? run.ends[root / WARP - 1] : 0);
+        to = from + count;
       }
       on = mine < run.roots && from < end && to > begin;
       root = __ballot_sync(FULL, on) ? root + WARP : run.roots;

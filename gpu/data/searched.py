@@ -1,0 +1,220 @@
+"""Where lists stand for a plan that is searched: by what this plan reads of them, in all the room that a search leaves.
+
+A join makes tables, and its lists leave room for these; they are placed by how often a list is found whatever the plan
+(:mod:`graphdb.gpu.data.residency`).  A search makes no tables, and of one plan is known which partition it reads how
+often: neighbours of the first vertices come over the link once, one list behind the other, and those of vertices that
+are found later come line by line, each time.  To place lists anew is to copy them: a plan's are, once its searches have
+lost as much time to the link as that takes (ski rental, as in :mod:`graphdb.plan.strategy.ski_rental`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.gpu.card import Rates
+from graphdb.gpu.data.memory import DeviceMemory
+from graphdb.gpu.data.pages import Floats, hottest
+from graphdb.gpu.data.residency import BESIDE, FOUND, Lists, Parts, Placement, Residency, coded_rows, lists_read
+from graphdb.plan.physical import SHARE_COLUMNS, SHARED_LIST, PhysicalPlan, StepColumn
+
+Ints = NDArray[np.int64]
+
+LINE, PROBED = 64.0, 2048.0
+"""Bytes of the link for a pair of offsets that is found; and at most for a list in which a warp searches."""
+BATCH = 32
+"""Partial matches, or elements, of a warp: those that bind the same vertex read its list at the same time."""
+GATHERED = 5e8
+"""Bytes of lists in a second of which the host picks those that are copied."""
+MOST_OFTEN = 64
+"""Each time that lists are placed anew which stood where another plan's searches read them, twice as much has to be
+lost before the next time, up to so many times."""
+
+
+@dataclass(slots=True)
+class LinkBytes:
+    """What a search reads of a partition, in bytes of the link if all of it stands in host memory.
+
+    Attributes
+    ----------
+    offsets
+        Of the offset layer.
+    scanned, found
+        Of lists: those of the first vertices, one behind the other, and those of vertices that are found in no order.
+    """
+
+    offsets: float = 0.0
+    scanned: float = 0.0
+    found: float = 0.0
+
+    def of_parts(self, parts: Parts) -> Floats:
+        """The same of each part: float64 [parts]."""
+        of_lists = slice(parts.blocks is not None, None)
+        heats, sizes = parts.heats[of_lists], parts.sizes[of_lists].astype(np.float64)
+        lists = sizes * (self.scanned / max(float(sizes.sum()), 1.0))
+        lists += heats * (self.found / max(float(heats.sum()), 1e-9))
+        return lists if parts.blocks is None else np.concatenate([[self.offsets], lists])
+
+
+def link_bytes(plan: PhysicalPlan) -> list[LinkBytes]:
+    """What a search of a plan reads, by partition: the shortest of a step's lists is scanned, others are searched."""
+    program, rows = plan.program, [1.0, *(step.estimate for step in plan.steps)]
+    levels = {int(step[StepColumn.SLOT]): level for level, step in enumerate(program.steps)}
+    found = [LinkBytes() for _ in plan.partitions]
+    lengths = [each.neighbours.size / max(len(each.keys), 1) for each in plan.partitions]
+    for number, step in enumerate(program.steps):
+        lists = [each for each in _lists_read(plan, step) if each[1] in levels and levels[each[1]] < number]
+        shortest = min(lists, key=lambda each: lengths[each[0]], default=None)
+        for row, slot in lists:
+            partition, known, level = plan.partitions[row], found[row], levels[slot]
+            size, scanned = lengths[row] * partition.neighbours.itemsize, lengths[shortest[0]] if shortest else 0.0
+            times = max(rows[level + 1], rows[number] / BATCH)
+            each = size if level == 0 else min(FOUND - LINE, BESIDE * size)
+            moved = times * each
+            if (row, slot) != shortest and level + 1 < number:  # a warp's elements are searched in one list
+                moved = max(moved, rows[number] * scanned / BATCH * min(size, PROBED))
+            elif (row, slot) != shortest:
+                moved = max(moved, rows[number] * min(size, PROBED * scanned / BATCH))
+            known.offsets += min(times * LINE, 4.0 * len(partition.offsets)) if level == 0 else times * LINE
+            known.scanned += moved * (level == 0)
+            known.found += moved * (level > 0)
+    return found
+
+
+def _lists_read(plan: PhysicalPlan, step: Ints) -> list[tuple[int, int]]:
+    """The lists of a step, as (partition, slot): in the place of a shared intersection, what that is made of."""
+    found: list[tuple[int, int]] = []
+    shares = plan.program.shares.reshape(-1, SHARE_COLUMNS).tolist()
+    for row, slot, *_ in plan.program.lists[step[StepColumn.LISTS] : step[StepColumn.LISTS_END]].tolist():
+        share = slot if row == SHARED_LIST else -1
+        while share >= 0:
+            share, partition, own = shares[share]
+            found.append((partition, own))
+        if row >= 0:
+            found.append((row, slot))
+    return list(dict.fromkeys(found))
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """How a plan's lists are to stand, and what its searches have lost because they do not.
+
+    Attributes
+    ----------
+    lists, placements
+        What is placed, and how.
+    reads
+        Bytes of the link for each of their parts.
+    cost
+        Seconds that it takes to place them.
+    least
+        Bytes of the link that a search takes then.
+    """
+
+    lists: Sequence[Lists]
+    placements: Sequence[Placement]
+    reads: Sequence[Floats]
+    cost: float
+    least: float
+    lost: float = 0.0
+    times: int = 1
+    now: tuple[Sequence[Placement], float] = (), 0.0
+    """What :meth:`bytes` said last, of which placements."""
+
+    def bytes(self, placed: Sequence[Placement]) -> float:
+        """Bytes of the link that a search takes with some placements."""
+        if not same(placed, self.now[0]):
+            moved = sum(float(reads[~each.resident].sum()) for reads, each in zip(self.reads, placed, strict=True))
+            self.now = placed, moved
+        return self.now[1]
+
+
+class SearchedLists:
+    """Places the lists of plans that are searched."""
+
+    def __init__(self, memory: DeviceMemory, residency: Residency) -> None:
+        self._memory, self._residency = memory, residency
+
+    def give_up(self, plan: PhysicalPlan, counting: bool) -> bool:
+        """A search got too little memory: whether its lists were placed for it, which they are not from now on."""
+        key = self._key(counting)
+        wanted: _Wanted | None = plan.cache.get(key)
+        if wanted is None or not same([self._residency.placed(each) for each in wanted.lists], wanted.placements):
+            return False
+        plan.cache[key] = None
+        self._residency.make_room(wanted.lists)
+        return True
+
+    def _key(self, counting: bool) -> tuple[object, ...]:
+        return "searched lists", counting, self._memory.number, self._memory.budget
+
+    def seconds(self, plan: PhysicalPlan, counting: bool, beside: int, rates: Rates) -> float | None:
+        """Seconds of the link that a search is expected to take once its lists are placed for it, with so many bytes
+        beside them; None where they never are.
+        """
+        wanted = self._wanted(plan, counting, beside, rates)
+        if wanted is None:
+            return None
+        # Lists of hubs are longer than others, and found more often: the plan's cost tells what is scanned of them.
+        away = wanted.least / max(sum(each.everywhere for each in wanted.placements), 1.0)
+        return (wanted.least + away * plan.cost * np.dtype(plan.dtype).itemsize) / rates.linked
+
+    def place(self, plan: PhysicalPlan, counting: bool, beside: int, rates: Rates) -> None:
+        """Place the lists of a plan that is to be searched, if that pays by now."""
+        wanted = self._wanted(plan, counting, beside, rates)
+        if wanted is None:
+            return
+        placed = [known for each in wanted.lists if (known := self._residency.placed(each)) is not None]
+        if len(placed) < len(wanted.lists) or same(placed, wanted.placements):
+            return
+        gained = wanted.bytes(placed) - wanted.least
+        wanted.lost += max(gained, 0.0) / rates.linked
+        if (
+            gained <= 0.0
+            or wanted.lost < wanted.cost * wanted.times
+            or any(self._memory.is_used(each.original) for each in wanted.lists)
+        ):
+            return
+        # Others that were placed for another plan's searches are lost to that.
+        wanted.lost = 0.0
+        wanted.times = min(2 * wanted.times, MOST_OFTEN) if any(each.searched for each in placed) else 1
+        self._residency.replace(wanted.lists, wanted.placements)
+
+    def _wanted(self, plan: PhysicalPlan, counting: bool, beside: int, rates: Rates) -> _Wanted | None:
+        key = self._key(counting)
+        if key not in plan.cache:
+            lists = lists_read(plan, counting)
+            parts = not self._residency.fits(lists) and self._residency.possible(lists)
+            parts = parts and all(each.spans is None for each in lists) and not coded_rows(plan)
+            plan.cache[key] = self._chosen(plan, lists, self._memory.budget - beside, rates) if parts else None
+        found: _Wanted | None = plan.cache[key]
+        return found
+
+    def _chosen(self, plan: PhysicalPlan, lists: Sequence[Lists], room: int, rates: Rates) -> _Wanted:
+        of_rows, parts = link_bytes(plan), [self._residency.parts(each) for each in lists]
+        reads = [
+            sum(
+                (
+                    read.of_parts(own)
+                    for read, of in zip(of_rows, plan.partitions, strict=True)
+                    if of.neighbours is each.elements
+                ),
+                np.zeros(len(own.sizes)),
+            )
+            for each, own in zip(lists, parts, strict=True)
+        ]
+        chosen = hottest(reads, [each.sizes for each in parts], room - sum(each.beside_bytes for each in lists))
+        placements = [
+            self._residency.placement(each, own, heats, resident, searched=True)
+            for each, own, heats, resident in zip(lists, parts, reads, chosen, strict=True)
+        ]
+        cost = sum(each.elements.nbytes for each in lists) / GATHERED + max(room, 0) / rates.upload
+        return _Wanted(lists, placements, reads, cost, sum(each.everywhere - each.here for each in placements))
+
+
+def same(some: Sequence[Placement | None], others: Sequence[Placement | None]) -> bool:
+    """Whether placements are the same ones."""
+    return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))

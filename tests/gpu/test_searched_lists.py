@@ -1,0 +1,219 @@
+"""Where lists stand that a plan is searched in over again: placed by what it reads, in all the room that a search leaves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphdb.common.errors import MemoryLimitError
+from graphdb.execute.host import HostExecutor
+from graphdb.gpu import beside
+from graphdb.gpu.beside import SearchesBeside
+from graphdb.gpu.card import TYPICAL
+from graphdb.gpu.data import searched
+from graphdb.gpu.data.pages import hottest
+from graphdb.gpu.data.residency import Residency, lists_of_plan, lists_read
+from graphdb.gpu.data.searched import SearchedLists, link_bytes
+from graphdb.gpu.join.run import Join
+from graphdb.gpu.search import run as search_run
+from graphdb.gpu.search.run import Search
+from graphdb.plan.executor import Control
+from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
+from tests import emulator
+from tests.execute.test_host import REPEATABLE, pattern
+from tests.gpu.executors import EMULATED, SMALL, device_executor
+from tests.gpu.test_device import TRIANGLE
+from tests.gpu.test_pages import simple_graph
+
+TAILED = [*TRIANGLE, (2, 3, (1,), True)]
+
+
+@given(
+    parts=st.lists(st.tuples(st.floats(0, 100), st.integers(1, 50)), min_size=1, max_size=12), quota=st.integers(-2, 99)
+)
+def test_a_part_that_does_not_fit_is_left_out_and_smaller_ones_are_not(
+    parts: list[tuple[float, int]], quota: int
+) -> None:
+    heats, sizes = np.array([heat for heat, _ in parts]), np.array([size for _, size in parts])
+    (chosen,) = hottest([heats], [sizes], quota)
+    left = quota - int(sizes[chosen].sum())
+    assert not chosen.any() or left >= 0
+    assert (sizes[~chosen] > left).all()
+
+
+@EMULATED
+def test_an_array_smaller_than_a_page_takes_its_own_bytes() -> None:
+    """Else a budget of less than a page has no room for it; and it needs no pages."""
+    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(20, 30), counting="never")
+    with emulator.installed(), mock.patch.object(emulator.Pages, "page", 1 << 16):
+        device: Any = device_executor("join", SMALL["join"], 1 << 16)
+        residency = device.graph.residency
+        lists = undivided(plan)[0]
+        (size,) = residency.parts(lists).sizes
+        assert size == lists.elements.nbytes < 1 << 16
+        with mock.patch.object(Residency, "fits", return_value=False):
+            residency.place([lists])
+        assert residency.is_paged(lists.elements)
+        assert residency.paged(lists.elements) is None
+
+
+def undivided(plan: Any) -> list[Any]:
+    """The lists of a plan, as if they could not be divided."""
+    with by_pages():
+        return lists_of_plan(plan, True)
+
+
+def by_pages() -> Any:
+    """Lists are not divided."""
+    return mock.patch("graphdb.gpu.data.residency.can_be_divided", return_value=False)
+
+
+@contextmanager
+def searching(part: int, plan: Any) -> Iterator[Any]:
+    """A device that searches, with room for such a part of a plan's lists, which are placed anew at once."""
+    budget = sum(each.nbytes for each in lists_of_plan(plan, plan.count_only)) // part
+    placed_at_once = mock.patch.object(searched, "GATHERED", math.inf)
+    with emulator.installed(), placed_at_once, mock.patch.object(search_run, "SMALL", 1 << 10):
+        device: Any = device_executor("search", SMALL["search"] | {"blocks": 4}, budget + 16_000)
+        device.strategies.by_name["join"] = Join(device.device, device.graph, **SMALL["join"])
+        device.device.rates = replace(TYPICAL, upload=math.inf)
+        yield device
+
+
+@EMULATED
+@pytest.mark.parametrize("divided", [True, False], ids=["divided", "pages"])
+def test_lists_are_placed_for_a_plan_that_is_searched(divided: bool) -> None:
+    graph = simple_graph(150, 6_000)
+    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), graph, counting="never")
+    wanted = HostExecutor(1).count(plan)
+    with nullcontext() if divided else by_pages(), searching(2, plan) as device:
+        residency, memory = device.graph.residency, device.device.memory
+        lists = lists_read(plan, True)
+        assert {each.partition is not None for each in lists} == {divided}
+        residency.place_for(plan, True)
+        joined = [residency.placed(each) for each in lists]
+        for _ in range(3):
+            assert device.count(plan) == wanted > 0
+        placed = [residency.placed(each) for each in lists]
+        assert all(each.searched for each in placed)
+        assert sum(each.nbytes for each in placed) > sum(each.nbytes for each in joined)
+        assert memory.used_bytes <= memory.budget
+        # A join needs room for its tables.
+        device.hint = "join"
+        assert device.count(plan) == wanted
+        assert not any(each.searched for each in map(residency.placed, lists) if each is not None)
+        assert memory.used_bytes <= memory.budget
+        device.hint = "search"
+        for _ in range(4):
+            assert device.count(plan) == wanted
+        assert all(residency.placed(each).searched for each in lists)
+        memory.evict(None)
+        assert memory.used_bytes == memory.cached_bytes, "a placement that was given up left its copies behind"
+
+
+@EMULATED
+def test_a_search_whose_lists_leave_it_too_little_room_is_not_refused() -> None:
+    """Its lists are placed as for a join again, and never again for it."""
+    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(150, 6_000), counting="never")
+    wanted = HostExecutor(1).count(plan)
+    with searching(2, plan) as device, mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6, 0.0)):
+        device.strategies.search.compile(plan, lambda: None, counting=True)
+        device.hint = "auto"
+        lists = lists_read(plan, True)
+        assert device.count(plan) == wanted
+        assert all(device.graph.residency.placed(each).searched for each in lists)
+        with mock.patch.object(Search, "count", side_effect=MemoryLimitError("too little")):
+            assert device.count(plan) == wanted
+        assert not device.strategies.search.refused(plan)
+        with mock.patch.object(device.strategies.join, "count", side_effect=AssertionError):
+            for _ in range(3):
+                assert device.count(plan) == wanted
+        assert not any(device.graph.residency.placed(each).searched for each in lists)
+
+
+@EMULATED
+def test_lists_are_not_placed_anew_before_that_pays_nor_under_a_run() -> None:
+    graph = simple_graph(150, 6_000)
+    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), graph, counting="never")
+    budget = sum(each.nbytes for each in lists_of_plan(plan, True)) // 2
+    with emulator.installed(), mock.patch.object(Residency, "replace") as replaced:
+        device: Any = device_executor("search", SMALL["search"], budget + 16_000)
+        lists, rates = SearchedLists(device.device.memory, device.graph.residency), device.device.rates
+        device.graph.residency.place_for(plan, True)
+        wanted = lists._wanted(plan, True, 0, rates)
+        assert wanted is not None
+        placed = [device.graph.residency.placed(each) for each in wanted.lists]
+        loses = (wanted.bytes(placed) - wanted.least) / rates.linked
+        assert loses > 0
+        runs = int(wanted.cost / loses)
+        for _ in range(runs):
+            lists.place(plan, True, 0, rates)
+        assert not replaced.called
+        with device.device.memory.using([wanted.lists[0].original]):
+            lists.place(plan, True, 0, rates)
+            assert not replaced.called
+        lists.place(plan, True, 0, rates)
+        assert replaced.called
+        of_others = [replace(each, searched=True) for each in placed]
+        with mock.patch.object(Residency, "placed", side_effect=2 * (2 * runs + 3) * of_others):
+            for _ in range(runs + 1):  # what another plan's searches read is lost to these
+                lists.place(plan, True, 0, rates)
+            assert replaced.call_count == 2
+            for _ in range(runs + 1):  # so that twice as much must be lost before the next time
+                lists.place(plan, True, 0, rates)
+            assert replaced.call_count == 2
+
+
+@EMULATED
+def test_fewer_blocks_search_where_work_that_is_given_away_leaves_no_room() -> None:
+    """Of a budget of which it would take more than all; they find the same."""
+    plan = make_plan(pattern(4, TAILED, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
+    with emulator.installed(), mock.patch.object(search_run, "LETTER", ("step", "low", "high", "on") + ("",) * 250):
+        device: Any = device_executor("search", {"steal": "across", "depth": 2}, 1 << 15)
+        assert device.count(plan) == HostExecutor(1).count(plan) > 0
+        assert device.strategies.no_search(plan) == ""
+
+
+def test_what_a_search_reads_of_lists() -> None:
+    """Lists that all partial matches are searched in are read more than those that are scanned once."""
+    vertices = np.arange(2_000)
+    near = np.stack([np.repeat(vertices, 5), (np.repeat(vertices, 5) + np.tile([1, 2, 3, 5, 8], 2_000)) % 2_000])
+    few = np.stack([vertices, 2_000 + vertices % 4])
+    source, target = np.concatenate([near, few], axis=1)
+    labels = np.repeat([2_004, 2_005], [10_000, 2_000])
+    graph = DataGraph(ArraySource(source, labels, target, 2_006))
+    edges = [(0, 1, (2_004,), True), (0, 2, (2_005,), True), (1, 2, (2_005,), True)]
+    plan = make_plan(pattern(3, edges, REPEATABLE, count_only=True), graph, counting="never")
+    read = link_bytes(plan)
+    sizes = [each.neighbours.nbytes for each in plan.partitions]
+    assert all(each.offsets > 0 and each.scanned + each.found > 0 for each in read)
+    assert max(each.scanned + each.found for each in read) > 2 * min(sizes)
+
+
+@EMULATED
+def test_a_join_that_takes_longer_than_was_expected_has_its_search_compiled() -> None:
+    plan = make_plan(pattern(4, TAILED, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
+    with emulator.installed(), mock.patch.object(SearchesBeside, "_seconds", return_value=(0.0011, 0.001)):
+        device: Any = device_executor("join", SMALL["join"], 1 << 24)
+        device.strategies.by_name["search"] = Search(device.device, device.graph, **SMALL["search"])
+        device.hint = "auto"
+        those = device.strategies.beside
+        for _ in range(4):
+            those.note(plan, True, "join", 0.002 + beside.BESIDE * beside.COMPILED / 2)
+        with mock.patch.object(those, "_compile") as compiled:
+            those.missed(plan, True)
+            assert not compiled.called
+            those.missed(plan, True)
+            assert compiled.called
+        assert device.count(plan, Control()) == HostExecutor(1).count(plan)
