@@ -1,9 +1,9 @@
 """The hashes of a handful of terms: DuckDB's own function, in Python, since a statement takes longer to plan.
 
-DuckDB hashes a text eight bytes at a time, each block by exclusive or and a multiplication, finishes as splitmix64 does
-(Steele, Lea and Flood, 2014), and combines columns likewise.  That may change with a version of DuckDB, so the function
-here is compared with the one of this process first, over texts of all lengths up to some blocks and over nulls; where
-one differs, or a text is long, DuckDB is asked.
+DuckDB hashes a text eight bytes at a time, each block by exclusive or and a multiplication, as MurmurHash does
+(Appleby, 2008), mixes the result by shifts and multiplications, and combines columns likewise.  That may change with a
+version of DuckDB, so the function here is compared with the one of this process first, over texts of many lengths and
+over nulls; where one differs, or a text is long, DuckDB is asked.
 """
 
 from __future__ import annotations
@@ -33,8 +33,12 @@ _NULL = 0xBF58476D1CE4E5B9
 _LONGEST = 512
 """Characters of a text up to which Python takes less time than a statement."""
 
-_SAMPLES = [("Zürich, 1290693317161 ≈ x/y#𝔘; " * 3)[start : start + size] for start in (0, 5) for size in range(40)]
-"""Texts by which the function here is compared with DuckDB's: of each length, with bytes of all sorts."""
+_SAMPLES = [
+    ("Zürich, 1290693317161 ≈ x/y#𝔘; " * 18)[start : start + size]
+    for start in (0, 5)
+    for size in (*range(40), 63, 64, 65, 120, 127, 128, 129, 255, 256, 257, 400, 511, 512)
+]
+"""Texts by which the function here is compared with DuckDB's: of many lengths, with bytes of all sorts."""
 
 _same: bool | None = None
 """Whether that comes to the same; None before it was asked."""

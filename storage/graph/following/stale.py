@@ -94,13 +94,15 @@ class StaleStructures:
 
     def _forget(self, changes: int) -> None:
         """Forget the first changes of the log, which no structure needs any more."""
-        del self._log[:changes], self._totals[:changes]
-        self._entries = {key: (value, sizes, at - changes) for key, (value, sizes, at) in self._entries.items()}
-        self._labelled_from = max(self._labelled_from - changes, 0)
-        self._labelled = {
+        log, totals, labelled_from = self._log[changes:], self._totals[changes:], max(self._labelled_from - changes, 0)
+        entries = {key: (value, sizes, at - changes) for key, (value, sizes, at) in self._entries.items()}
+        labelled = {
             class_id: {vertex: (at - changes, there) for vertex, (at, there) in known.items() if at >= changes}
             for class_id, known in self._labelled.items()
         }
+        # All at once: an interrupt would come between calls.
+        self._log, self._totals, self._entries = log, totals, entries
+        self._labelled, self._labelled_from = labelled, labelled_from
 
     def behind(self, key: tuple[Any, ...], labels: frozenset[int]) -> tuple[Any, Sizes, list[Changes]] | None:
         """Take a structure that changes of some labels concern, its sizes and the changes; None where there is none."""
