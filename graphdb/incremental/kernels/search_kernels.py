@@ -61,6 +61,9 @@ from graphdb.incremental.kernels.step_kernels import (
 )
 from graphdb.storage.compile.kernels import entry, kernel, load, store
 
+SHORT = 4
+"""Entries of a list that is scanned at once: to look for a shorter one takes as long."""
+
 
 @kernel
 def shortest_list(search: int, graph: int, step: int) -> int:
@@ -95,7 +98,7 @@ def choose_step(search: int, step: int) -> int:
     other = load(counted_of(search, step), 0, LONG)
     if other >= 0:
         least = shortest_list(search, graph, step)
-        while other >= 0:
+        while other >= 0 and least > SHORT:
             length = shortest_list(search, graph, other)
             if length < least:
                 best, least = other, length
