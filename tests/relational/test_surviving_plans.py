@@ -236,3 +236,20 @@ def test_a_label_that_nothing_has_any_more_has_no_members() -> None:
         db.query("MATCH (c:C) DETACH DELETE c")
         assert db.query("MATCH (c:C) RETURN count(*)").scalar() == 0
         assert not db.query("MATCH (c:C) RETURN c").fetchall()
+
+
+def test_induced_patterns_are_planned_again_after_changes_of_any_edge() -> None:
+    text = "MATCH INDUCED (a)-[:R]->(b)<-[:R]-(c) RETURN b.i AS i, count(*) AS n ORDER BY i"
+
+    def answer(asked: bool) -> list[tuple[object, ...]]:
+        with graphdb.connect(device="cpu") as db:
+            for label in "AB":
+                db.query(f"UNWIND range(0, 7) AS x CREATE (:{label} {{i: x}})")
+            db.query("MATCH (a:A), (b:B) WHERE (a.i + 3 * b.i) % 5 = 0 CREATE (a)-[:R]->(b)")
+            db.query("MATCH (a:A), (b:A) WHERE (2 * a.i + b.i) % 7 = 0 CREATE (a)-[:S]->(b)")
+            if asked:
+                db.query(text)
+            db.query("MATCH (:A {i: 0})-[e:S]->() DELETE e")
+            return db.query(text).fetchall()
+
+    assert answer(asked=True) == answer(asked=False) == [(0, 2), (3, 2), (5, 2)]

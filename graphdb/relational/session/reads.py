@@ -15,6 +15,7 @@ from graphdb.common.errors import BindError
 from graphdb.common.values.elements import Node
 from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.syntax import MatchMode
 from graphdb.grammar.walk import walk
 from graphdb.pattern.free import SUBQUERIES
 from graphdb.storage.graph.derived.closure import closure_of
@@ -154,6 +155,8 @@ def _joined(bound: BoundPattern, names: Names) -> frozenset[int] | None:
         return None
     if any(info.resources_only or info.exists for info in bound.vertices):
         return None
+    if any(clause.mode is MatchMode.INDUCED for clause in bound.clauses):
+        return None  # which edges of any label may contradict
     joined = {end for edge in bound.edges for end in (edge.source, edge.target)}
     if any(v not in joined and not info.labels for v, info in enumerate(bound.vertices)):
         return None  # it ranges over all vertices
