@@ -3,7 +3,8 @@
 A batch changes such matches in two ways.  A match of the edges comes or goes, and is induced in the version that it is
 in.  Or the edges stay, and another edge between two of its vertices comes or goes: so each pair of vertices has a
 pattern of its own, with an *extra* edge between them, whose one delta plan begins there.  A match that several such
-edges concern is taken at the first of them.
+edges concern is taken at the first of them.  Mostly it is induced where the extra edge is not; but where edges of the
+pattern are the same one of the graph, it can be induced only with another one beside.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from graphdb.common.errors import NotSupportedError
@@ -39,6 +39,7 @@ def pattern(draw: plain.Draw, data: brute.Data) -> PatternGraph:
     return pattern(draw, data) if data.type_label in labels else replace(found, clauses=clauses)
 
 
+@example(1192)  # edges of the pattern are the same one of the graph
 @settings(max_examples=scaled(200), deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.integers(0, 1 << 32))
 def test_changes_are_the_difference_of_all_induced_matches(seed: int) -> None:

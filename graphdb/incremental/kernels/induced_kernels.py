@@ -53,6 +53,15 @@ def lasts(graph: int, relation: int, source: int, target: int, key: int, like: A
     return load(load(graph, CODES, LONG), at, INT) & BOTH == BOTH
 
 
+@kernel
+def is_induced(graph: int, relation: int, row: Ints, pairs: Ints, version: int, like: Any) -> bool:
+    """Whether just as many edges as the pattern has join each two vertices of a match in a version."""
+    for k in range(len(pairs)):
+        if edges_between(graph, relation, row[pairs[k, 0]], row[pairs[k, 1]], version, like) != pairs[k, 2]:
+            return False
+    return True
+
+
 @entry("i8, T, i8, i8[:, :], i8[:, :], i8[:, :], i8 -> i8")
 def choose_induced(graph: int, like: Any, relation: int, rows: Ints, edges: Ints, pairs: Ints, extra: int) -> int:
     """Move the rows that are induced matches gained or lost to the front, and write which they are: how many.
@@ -73,8 +82,7 @@ def choose_induced(graph: int, like: Any, relation: int, rows: Ints, edges: Ints
     found, columns = 0, rows.shape[1]
     for i in range(len(rows)):
         version, fits = rows[i, 0], True
-        if extra >= 0:  # which is in this version, so that the match is induced, if at all, in the other one
-            version ^= BOTH
+        if extra >= 0:
             for k in range(len(edges)):
                 key, source, target = rows[i, edges[k, 1]], rows[i, edges[k, 2]], rows[i, edges[k, 3]]
                 fits = fits and lasts(graph, edges[k, 0], source, target, key, like)
@@ -83,9 +91,11 @@ def choose_induced(graph: int, like: Any, relation: int, rows: Ints, edges: Ints
                 if fits:
                     first = first_change(graph, relation, u, w, like)
                     fits = first == (rows[i, columns - 1] if k == extra else -1)
-        for k in range(len(pairs)):
-            u, w = rows[i, pairs[k, 0]], rows[i, pairs[k, 1]]
-            fits = fits and edges_between(graph, relation, u, w, version, like) == pairs[k, 2]
+        if fits:
+            fits = is_induced(graph, relation, rows[i], pairs, version, like)
+            if extra >= 0:  # mostly in the other version; in this one, edges of the pattern are one of the graph's
+                other = is_induced(graph, relation, rows[i], pairs, version ^ BOTH, like)
+                version, fits = version if fits else version ^ BOTH, fits != other
         if fits:
             for column in range(1, columns):
                 rows[found, column] = rows[i, column]
