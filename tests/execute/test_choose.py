@@ -379,11 +379,14 @@ def test_without_a_device_nothing_is_stopped() -> None:
 
 @EMULATED
 @pytest.mark.parametrize(
-    ("error", "open_after"),
-    [(Refused("too large"), True), (MemoryLimitError("it is full"), True), (DeviceError("it is lost"), False)],
+    ("error", "open_after", "calls"),
+    [(Refused("too large"), True, 2), (MemoryLimitError("it is full"), True, 3), (DeviceError("it is lost"), False, 1)],
 )
-def test_a_plan_that_is_refused_closes_no_device(device: None, error: Exception, open_after: bool) -> None:
-    """That plan stays on the host, others go to the device; one that is lost is closed."""
+def test_a_plan_that_is_refused_closes_no_device(device: None, error: Exception, open_after: bool, calls: int) -> None:
+    """That plan stays on the host, others go to the device; one that is lost is closed.
+
+    A count that found no memory begins again once.
+    """
     executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
     first, second = plan_of(1e10), plan_of(1e10)
     from graphdb.gpu.join.run import Join
@@ -392,7 +395,7 @@ def test_a_plan_that_is_refused_closes_no_device(device: None, error: Exception,
     with mock.patch.multiple(Join, count=broken, run=broken):
         for _ in range(3):
             assert executor.count(first) == sum(block.count for block in executor.run(first)) == 336
-        assert broken.call_count == (2 if open_after else 1)
+        assert broken.call_count == calls
     assert executor.describe(first).startswith("cpu")
     assert executor.describe(second).startswith("cuda:0") == open_after
     with mock.patch.object(HostExecutor, "count", side_effect=AssertionError("on the host")):

@@ -102,14 +102,15 @@ def test_edges_are_listed_as_a_search_finds_them(seed: int, monkeypatch: pytest.
     listed = host.lists_edges(plan) or host.counts_edges(plan)
     assert listed or seed % 3, "all vertices and their neighbours"
     roots = len(plan.steps[0].scan)  # type: ignore[union-attr, arg-type]
-    executor, used = HostExecutor(1, block_rows=int(draw.choice([1, 7, 1000]))), []
+    block_rows, used = int(draw.choice([1, 7, 1000])), []
+    executor = HostExecutor(1, block_rows=block_rows)
     for name in ("EdgesRun", "DegreesRun"):
         run = getattr(host, name)
         monkeypatch.setattr(host, name, lambda *given, run=run: (used.append(True), run(*given))[1])
 
     def rows(control: Control) -> list[tuple[int, ...]]:
         blocks = list(executor.run(plan, control))
-        assert all(block.count <= executor.block_rows for block in blocks)
+        assert all(block.count <= block_rows for block in blocks)
         columns = [[*(each.columns[name] for name in outputs), _numbers(each)] for each in blocks]
         return [row for each in columns for row in zip(*(column.tolist() for column in each), strict=True)]
 
