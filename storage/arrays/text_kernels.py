@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 _U8, _U32 = np.uint8(0), np.uint32(0)
-_MULTIPLIER = 0x9E3779B1
+_MULTIPLIER, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 _NEAR = 1 << 17
 """Slots of a table of integers that a processor's cache holds, with the integers: it waits for those of larger ones."""
 _SLOT_AHEAD, _INTEGER_AHEAD = 24, 10
@@ -185,8 +185,12 @@ def put_hashes(former: Ints, table: Ints) -> None:
 
 @kernel
 def _slot(value: int, size: int) -> int:
-    """Return where a table of so many slots has an integer, or is looked at first."""
-    return (((value ^ (value >> 32)) * _MULTIPLIER & 0xFFFFFFFF) * size) >> 32
+    """Return where a table of so many slots has an integer, or is looked at first.
+
+    By the upper half of a product, which all its bits reach (Fibonacci hashing; Knuth, The Art of Computer Programming
+    3, §6.4).
+    """
+    return int(np.int64(np.uint64(value) * _MULTIPLIER >> _HALF)) * size >> 32
 
 
 @entry("i8[:], b1[:], i8, i4[:], i8, T[:], i8[:] -> i8, i8")
