@@ -46,7 +46,7 @@ class VertexStep:
     estimate: float = field(compare=False)
     """Rows expected after this step."""
     shared: int = 0
-    """So many of the first ``neighbours`` are intersected when the last of them is bound, and that is     row_steps and
+    """So many of the first ``neighbours`` are intersected when the last of them is bound, and that is
     reused until one of them changes; 0 or at least 2."""
     work: float = field(default=0.0, compare=False)
     """Elements that a search is expected to scan for it."""

@@ -78,7 +78,7 @@ def load(
         collection of all of these.
     progress
         Called from this thread, at least five times a second.
-        known
+    known
         What is known of the database already, and need not be asked.
     changed
         Called with what the load has changed, within its transaction, just before that is committed.

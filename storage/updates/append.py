@@ -119,7 +119,7 @@ class Appender:
     folder, memory
         Where the count of statistics keeps what does not fit into so many bytes, when there is much that is new;
         without a folder, all is left to DuckDB.
-        known
+    known
         What is known of the file already.
     """
 

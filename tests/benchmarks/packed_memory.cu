@@ -1,11 +1,11 @@
 // A packed memory array of edges that takes sorted batches: GPMA (Sha et al., PVLDB 2017), as GAMMA §V-C adopts it.
 //
-// Entries (source, neighbour and, if CODED, code) stand sorted in leaves of LEAF slots, packed to the left of each; the
-// free slots of a leaf repeat its last entry, marked as FREE, so that searching by halves needs no more than to leave out
-// that bit.  A node of level h of the tree above consists of 2^h leaves.  A batch is merged into the lowest nodes that stay within the bounds of their
-// level; each of these gets its entries spread evenly.  All nodes, whatever their size, are rebuilt together: every entry
-// computes its rank, which the number of entries and the sum of effects before it give, and is written there, then from
-// there to its slot.
+// Entries (source, neighbour and, if CODED, code) stand sorted in leaves of LEAF slots, packed to the left of each;
+// the free slots of a leaf repeat its last entry, marked as FREE, so that searching by halves needs no more than to
+// leave out that bit.  A node of level h of the tree above consists of 2^h leaves.  A batch is merged into the lowest
+// nodes that stay within the bounds of their level; each of these gets its entries spread evenly.  All nodes, whatever
+// their size, are rebuilt together: every entry computes its rank, which the number of entries and the sum of effects
+// before it give, and is written there, then from there to its slot.
 //
 // table [vertices, 2] says where the list of each vertex begins and ends; within it there are free slots.
 

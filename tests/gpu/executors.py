@@ -48,6 +48,8 @@ SMALL: dict[str, dict[str, Any]] = {
 """Sizes of pieces so small that small graphs make many of them."""
 
 EMULATED = pytest.mark.skipif(emulator.COMPILER is None, reason="no C++ compiler to emulate the device with")
+WHERE = [pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)]
+"""An emulated device, and a real one."""
 MANY = [name for name in SMALL if name != "search"]
 """Strategies that random plans are tried on in numbers: the search compiles each of them, and has its own tests."""
 EXECUTORS = [

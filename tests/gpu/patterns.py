@@ -19,7 +19,7 @@ from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 from tests import emulator
 from tests.fuzz import scaled
-from tests.gpu.executors import EMULATED
+from tests.gpu.executors import WHERE
 
 EXAMPLES = settings(
     max_examples=scaled(2),
@@ -41,7 +41,7 @@ PATTERNS: dict[str, Edges] = {
 }
 
 
-@pytest.fixture(params=[pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.fixture(params=WHERE)
 def executor(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A device's executor."""
     with ExitStack() as stack:

@@ -24,14 +24,12 @@ from graphdb.plan.domains import Candidates
 from graphdb.plan.executor import Control
 from tests import emulator
 from tests.fuzz import scaled
-from tests.gpu.executors import EMULATED
+from tests.gpu.executors import EMULATED, WHERE
 from tests.mining import brute
 from tests.mining.test_frequent import by_brute_force, labels_of, shape_of
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)]
-)
+@pytest.fixture(scope="module", params=WHERE)
 def device(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A device's executor; emulated blocks have few threads, as each is a fiber."""
     from graphdb.gpu.mining import domains

@@ -22,15 +22,13 @@ from graphdb.plan.executor import Control
 from graphdb.plan.extension import Aggregated
 from tests import emulator
 from tests.fuzz import scaled
-from tests.gpu.executors import EMULATED
+from tests.gpu.executors import WHERE
 from tests.mining import brute
 
 aggregation = importlib.import_module("graphdb.mining.primitives.aggregation")
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)]
-)
+@pytest.fixture(scope="module", params=WHERE)
 def device(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A device's executor."""
     with ExitStack() as stack:

@@ -23,12 +23,12 @@ from graphdb.mining.motifs import joint_count, known_motifs, motifs
 from graphdb.plan.executor import OutOfRange
 from tests import emulator
 from tests.fuzz import FUZZ, scaled
-from tests.gpu.executors import EMULATED
+from tests.gpu.executors import WHERE
 from tests.gpu.test_several_devices import machine_of
 from tests.mining import brute
 
 
-@pytest.fixture(params=[pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.fixture(params=WHERE)
 def device(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A device's executor; what a run leaves in its memory are copies in the cache."""
     with ExitStack() as stack:
@@ -175,9 +175,7 @@ def test_the_faster_is_chosen(device: Any) -> None:
     assert [each.count for each in found] == [each.count for each in motifs(large, 4, Limits(threads=1))]
 
 
-@pytest.mark.parametrize(
-    "where", [pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)]
-)
+@pytest.mark.parametrize("where", WHERE)
 def test_statements(where: str) -> None:
     """``MINE`` runs where the database does, and says so."""
     ends = np.argwhere(np.triu(np.random.default_rng(2).random((30, 30)) < 0.4, 1))

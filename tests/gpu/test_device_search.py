@@ -23,7 +23,7 @@ from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.data_graph import DataGraph
 from tests import emulator
-from tests.gpu.executors import EMULATED, SMALL
+from tests.gpu.executors import SMALL, WHERE
 from tests.gpu.patterns import EXAMPLES, PATTERNS, graph_of, pattern_of
 from tests.gpu.test_executors import check
 from tests.oracle.strategies import Case, cases
@@ -33,7 +33,7 @@ HOST = HostExecutor(1)
 CLIQUE = tuple(combinations(range(5), 2))
 
 
-@pytest.fixture(params=[pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.fixture(params=WHERE)
 def devices(request: pytest.FixtureRequest) -> Iterator[Any]:
     """What makes a device's executor."""
     with ExitStack() as stack:

@@ -10,13 +10,11 @@ import pytest
 
 from tests import emulator, nvrtc
 from tests.benchmarks.extension import BLOCK_CELLS, KERNELS
-from tests.gpu.executors import EMULATED
+from tests.gpu.executors import WHERE
 from tests.gpu.patterns import graph_of
 
 
-@pytest.mark.parametrize(
-    "where", [pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)]
-)
+@pytest.mark.parametrize("where", WHERE)
 def test_every_way_gives_the_same_rows(where: str) -> None:
     graph, label = graph_of(60, 500, 3)
     oriented = graph.oriented((label,))

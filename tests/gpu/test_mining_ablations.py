@@ -17,13 +17,11 @@ from graphdb.plan.executor import Control
 from tests import emulator
 from tests.benchmarks.external_sort import ExternalSort
 from tests.benchmarks.mining_ablations import FILTER, LAYOUTS, _aggregated, laid_out
-from tests.gpu.executors import EMULATED
+from tests.gpu.executors import WHERE
 from tests.mining import brute
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)]
-)
+@pytest.fixture(scope="module", params=WHERE)
 def device(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A device's executor."""
     with ExitStack() as stack:

@@ -19,16 +19,14 @@ from tests.benchmarks import batch_layouts
 from tests.benchmarks.batch_layouts import Queries
 from tests.benchmarks.packed_memory import LEAST, MOST, PackedMemory
 from tests.fuzz import scaled
-from tests.gpu.executors import EMULATED
+from tests.gpu.executors import WHERE
 
 Edges = set[tuple[int, int, int]]
 VERTICES = 12
 edges = st.sets(st.tuples(st.integers(0, VERTICES - 1), st.integers(0, VERTICES - 1), st.integers(0, 2)), max_size=120)
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)]
-)
+@pytest.fixture(scope="module", params=WHERE)
 def device(request: pytest.FixtureRequest) -> Iterator[Any]:
     with ExitStack() as stack:
         if request.param == "emulated":

@@ -24,11 +24,10 @@ from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVert
 from graphdb.storage.graph.array_source import ArraySource
 from tests import emulator
 from tests.fuzz import scaled
-from tests.gpu.executors import EMULATED
+from tests.gpu.executors import EMULATED, WHERE
 from tests.incremental import test_matcher as edges
 from tests.incremental import test_vertices as vertices
 
-WHERE = [pytest.param("emulated", marks=EMULATED), pytest.param("cuda", marks=pytest.mark.gpu)]
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 
