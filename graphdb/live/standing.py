@@ -11,6 +11,7 @@ from graphdb.grammar.parser import parse
 from graphdb.live.engine import Query
 from graphdb.live.matches.delta import cut
 from graphdb.live.matches.following import Following
+from graphdb.live.matches.outside import reads_outside
 from graphdb.live.matches.pace import Pace
 from graphdb.live.matches.required import NotIncremental, bindings, is_one_pattern
 
@@ -59,6 +60,8 @@ def ways(rows_of: ast.Query, text: str) -> list[Way]:
     NotIncremental
         They never do, whatever the data.
     """
+    if reads_outside(rows_of):
+        raise NotIncremental("it may read of a resource that its pattern does not bind")
     found = [Way((Following(rows_of, rows_of, text),), False)] if is_one_pattern(rows_of) else []
     try:
         found.append(Way(tuple(Following(part, rows_of, text) for part in bindings(rows_of)), True))

@@ -177,6 +177,39 @@ def test_a_vertex_gets_its_first_edge_of_the_pattern(condition: str) -> None:
         assert set(strategies(db)) == {"delta plans"}
 
 
+FACTS = {
+    "q_start": "MATCH (a)-[e:R]->(b) RETURN labels(startNode(e)) AS l, b.i AS i",
+    "q_any": "MATCH (a)-[:R]->(b) WHERE any(x IN [a, b] WHERE 'C' IN labels(x)) RETURN a.i AS i, b.i AS j",
+    "q_head": "MATCH (a)-[:R]->(b) RETURN labels(head([a, b])) AS l",
+    "q_end": "MATCH (a)-[e:R]->(b) RETURN properties(endNode(e)) AS p",
+    "q_other": "MATCH (a)-[:R]->(b) RETURN <http://x/1>.k AS k, b.i AS i",
+    "q_beside": "MATCH (a:A) OPTIONAL MATCH (a)-[:R]->(b) WHERE <http://x/1>:C RETURN a.i AS i, b.i AS j",
+    "q_text": "MATCH (a)-[:R]->(b) WHERE iri('http://x/1').k > 1 RETURN a.i AS i",
+    "q_label": "MATCH (a)-[e:R]->(b) RETURN predicate(e).k AS k, b.i AS i",
+    "q_later": "MATCH (a)-[:R]->(b) RETURN b.i AS i, <http://x/9> AS v",
+    "q_equal": "MATCH (a)-[:R]->(b) RETURN b = <http://x/9> AS v, a <> <http://x/9> OR a.k > 1 AS w, iri(b) AS x",
+}
+"""Queries that read labels and properties of what an expression yields."""
+
+
+def test_facts_of_what_an_expression_yields() -> None:
+    with opened(None) as db:
+        begin(db)
+        db.apply([("http://x/1", "urn:graphdb:R", "http://x/2"), ("http://x/1", "urn:graphdb:k", 1)])
+        for name, text in FACTS.items():
+            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+        stored = {name: bag(db, f"FROM {name}") for name in FACTS}
+        for subject, label, value in (
+            ("http://x/1", "urn:graphdb:k", 2),
+            ("http://x/1", "http://www.w3.org/1999/02/22-rdf-syntax-ns#type", "urn:graphdb:C"),
+            ("urn:graphdb:R", "urn:graphdb:k", 3),
+            ("http://x/2", "urn:graphdb:fresh", 4),
+            ("http://x/2", "urn:graphdb:R", "http://x/9"),
+        ):
+            db.apply([(subject, label, value)])
+            check(db, FACTS, stored)
+
+
 def test_conditions_that_python_computes_by_now() -> None:
     text = "MATCH (a)-[:R]->(b) WHERE coalesce(a.k, 0) < 2 RETURN a.i AS i, b.i AS j"
     one, two = (f'<http://x/1> <urn:graphdb:k> "{n}"^^<http://www.w3.org/2001/XMLSchema#integer> .\n' for n in (1, 2))

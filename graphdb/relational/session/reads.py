@@ -31,6 +31,9 @@ _IDENTITY = frozenset({"id", "elementid", "type", "startnode", "endnode", "iri"}
 _VALUES = _IDENTITY | {"avg", "coalesce", "collect", "count", "head", "last", "max", "min", "size", "sum"}
 """Functions that read nothing of the vertices and edges that they may be given."""
 
+_FACTS = frozenset({"keys", "labels", "properties"})
+"""Functions that read what a vertex is or has, of whatever expression it is the value."""
+
 _ENTITY_READERS = (ast.Subscript, ast.Slice, ast.MapProjection, ast.ListComprehension, ast.Reduce)
 """Expressions that may read any property of what they are over."""
 
@@ -213,7 +216,7 @@ def facts_read(query: ast.Query, names: Names, type_label: int | None, text: str
             case ast.FunctionCall():
                 signature = SIGNATURE_OF.get(piece.name.lower())
                 named = any(isinstance(a, ast.Variable) and a.name in elements for a in piece.arguments)
-                if signature is None or (named and signature.key not in _IDENTITY):
+                if signature is None or signature.key in _FACTS or (named and signature.key not in _IDENTITY):
                     return None
             case _ if isinstance(piece, _ENTITY_READERS):
                 return None
