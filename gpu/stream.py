@@ -19,7 +19,7 @@ from graphdb.gpu.code.launch import BLOCK, Device, Module
 from graphdb.plan.physical import PhysicalPlan
 
 AHEAD = 2
-"""Blocks that are computed or copied before the caller asks for them."""
+"""Blocks that are computed or copied before the caller asks for them, at least."""
 
 
 class Table(Protocol):
@@ -66,7 +66,7 @@ class _Pinned:
     """Page-locked memory as an array's owner: numpy's views lead back to it, and it is gone when none is left."""
 
     def __init__(self, device: Device, shape: tuple[int, ...], dtype: Any) -> None:
-        self._cells = device.pinned(shape, dtype)
+        self._cells = device.memory.slabs.lend(self, shape, dtype)
         self.__array_interface__ = self._cells.__array_interface__
 
 
@@ -99,16 +99,24 @@ class _Copy:
     rows: int
     done: Any
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device."""
+        return sum(int(source.nbytes) for source in self.sources)
 
-def stream(device: Device, tables: Iterator[Table], images: Images, buffer_bytes: int) -> Iterator[HostRows]:
+
+def stream(
+    device: Device, tables: Iterator[Table], images: Images, buffer_bytes: int, ahead: float = 0.0
+) -> Iterator[HostRows]:
     """Copy tables to the host, images included, in their order.
 
-    ``buffer_bytes`` of page-locked memory may be in the caller's hands at a time.
+    ``buffer_bytes`` of page-locked memory may be in the caller's hands at a time.  The next table is asked for while
+    less than ``ahead`` bytes are under way: who finds many rows at once, then none for as long as it takes to copy
+    them, works meanwhile.
     """
     copying: deque[_Copy] = deque()
-    pinned_budget = _PinnedBudget(buffer_bytes)
+    pinned_budget, waiting, more = _PinnedBudget(buffer_bytes), 0, True
     try:
-        more = True
         while more or copying:
             if more:
                 with device.active():
@@ -118,11 +126,16 @@ def stream(device: Device, tables: Iterator[Table], images: Images, buffer_bytes
                         cells = images.of(table)
                         sources = [cells] if table.matches is None else [cells, table.matches]
                         copying.append(_send(device, sources, table.rows * images.count))
-            if copying and (not more or len(copying) >= AHEAD):
+                        waiting += copying[-1].nbytes
+                        del table, cells, sources
+            while copying and (not more or copying[0].done.done or (len(copying) >= AHEAD and waiting >= ahead)):
                 copy = copying.popleft()
                 copy.done.synchronize()
+                waiting -= copy.nbytes
                 cells, *matches = map(pinned_budget.array, copy.targets)
-                yield cells, copy.rows, matches[0] if matches else None
+                rows = copy.rows
+                del copy  # the caller need not hold the device's memory
+                yield cells, rows, matches[0] if matches else None
     finally:
         for copy in copying:
             copy.done.synchronize()

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from graphdb.common.errors import MemoryLimitError
+from graphdb.gpu.data.slabs import Slabs
 
 _SHARE = 0.9
 """Of the memory that is free when the device is opened, so much is ours by default: others may need some too."""
@@ -111,6 +112,8 @@ class DeviceMemory:
         """Kernels that wait for their matches to be taken away."""
         self._pinned = 0
         """Bytes of page-locked host memory."""
+        self.slabs = Slabs(self.pinned)
+        """Page-locked memory for rows."""
         self._used: Counter[int] = Counter()
         """Originals whose copies runs use now, by identity."""
         self.uploaded = 0
@@ -378,4 +381,5 @@ class DeviceMemory:
         if not self._streaming:  # the driver waits for all kernels before it takes memory back
             with self.current():
                 self.pool.free_all_blocks()
+                self.slabs.drop()
                 self._cupy.get_default_pinned_memory_pool().free_all_blocks()

@@ -44,6 +44,9 @@ LONGEST = 1 << 27
 """Elements of a list, at most, where a warp counts those of 32 lists in 32 bits."""
 OUT = 0.1
 """Of what is free, so much is for an output block: others are copied to the host meanwhile."""
+SENT, SOON = 4, 8
+"""Output blocks that one launch should find, about, so that some are copied while the next ones are found; and the part
+of what it would scan else, of which the first one looks for them (1 / SOON)."""
 BEHIND = 2
 """Launches that count, of which the host waits for none."""
 
@@ -119,6 +122,8 @@ class Run:
         share_span = min(most, int(room / 4 / max(len(levels.shares), 1) / chosen))
         self._share_span = max(share_span // sizes.tile, 1) * sizes.tile
         self._span = max(self._spans) if limit is None else max(FIRST // sizes.tile, 1) * sizes.tile
+        self._leaving = max(max(self._spans) // SOON // sizes.tile, 1) * sizes.tile
+        """Elements that one launch scans where rows leave the device."""
         control.rows = np.zeros(steps, np.int64)
         control.threads = 0
 
@@ -283,11 +288,16 @@ class Run:
         whole = (begin, last)
         while begin < last and not self._enough():
             self._control.check()
-            end = min(begin + min(self._span, self._spans[number]), last)
+            leaves = not self._counting and number == self._rows_level
+            span = min(self._span, self._spans[number], self._leaving if leaves else self._span)
+            end = min(begin + span, last)
             if self._limit is not None:
                 self._span = min(2 * self._span, max(self._spans))
             marks = self._kernels.marks(level, table, elements, begin, end, write=not counting)
             self._control.rows[number] += marks.found
+            if leaves:
+                wanted = span * min(max(SENT * self._out_rows / max(marks.found, 1), 0.5), 2.0)
+                self._leaving = max(int(wanted) // self._sizes.tile, 1) * self._sizes.tile
             if number == self._last and not with_counts:
                 self.total += marks.found
             if not counting:

@@ -41,6 +41,8 @@ SPAN = 1 << 28
 """Elements that one launch scans, at most."""
 OUT_BYTES = 32 << 20
 """Bytes of an output block, images included."""
+AHEAD, FREE = 512 << 20, 0.2
+"""Bytes of rows that are copied to the host while others are found, at most; and of what is free, so much."""
 PARTS = 1 << 12
 """Pieces are made smaller until they take this part of the memory: then each is of one tile."""
 NARROW = 8.0
@@ -93,7 +95,8 @@ class Join:
         with how many matches each row stands for.
         """
         images = Images(self.module(plan.dtype), self.device, plan)
-        yield from stream(self.device, self._tables(plan, control, limit), images, control.buffer_bytes)
+        ahead = min(AHEAD, FREE * self.device.memory.free_bytes())
+        yield from stream(self.device, self._tables(plan, control, limit), images, control.buffer_bytes, ahead)
 
     def grouped(self, plan: PhysicalPlan, control: Control) -> Iterator[Grouped]:
         """The same where only different rows are wanted; and how often each came."""

@@ -29,6 +29,7 @@ from graphdb.plan.extension import Adjacency, Compressor, Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.shares import Divisible, Division, Partial
+from graphdb.plan.strategy.ski_rental import ExpectedCost, StrategyTimings
 
 T = TypeVar("T")
 
@@ -45,6 +46,8 @@ MINED_ALONE = 1e8
 """Elements that mining is expected to scan, below which one device does it.  A level takes as long as its longest
 patterns, one to a block: of seven runs that scan up to 2e7 (31 ms on an H200), half of the patterns took at most 1.4 ms
 less."""
+TOGETHER, ALONE = "together", "alone"
+"""How a run that can be divided is done: by all executors, or by the first."""
 _log = logging.getLogger("graphdb")
 
 
@@ -111,11 +114,13 @@ class MultiExecutor:
         started, limit = time.monotonic(), control.limit_of(plan)
         try:
             division = self._division(plan, False, control)
-            if division is None:
-                yield from self._alone_rows(plan, control)
-                return
+            timed = division is not None and limit is None
+            if division is None or (timed and not self._pays(plan, False)):
+                found, way = self._alone_rows(plan, control), ALONE
+            else:
+                found, way = self._rows(plan, division, control, limit), TOGETHER
             left = limit
-            for block in self._rows(plan, division, control, limit):
+            for block in self._noted(plan, way, found) if timed else found:
                 count = block.count if left is None else min(block.count, left)
                 yield block if count == block.count else _first(block, count)
                 if left is not None:
@@ -124,6 +129,18 @@ class MultiExecutor:
                         return
         finally:
             control.seconds = time.monotonic() - started
+
+    def _noted(self, plan: PhysicalPlan, way: str, blocks: Iterator[Block]) -> Iterator[Block]:
+        """All blocks of a run; how long they took is learned, without what their reader does."""
+        taken = 0.0
+        while True:
+            asked = time.monotonic()
+            block = next(blocks, None)
+            taken += time.monotonic() - asked
+            if block is None:
+                break
+            yield block
+        self._timings(plan, False).note(way, taken)
 
     def _rows(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> Iterator[Block]:
         # Rows wait in the buffer for all before them: who fills it waits, too.
@@ -155,6 +172,9 @@ class MultiExecutor:
         started, limit = time.monotonic(), control.limit_of(plan)
         try:
             division = self._division(plan, True, control)
+            timed = division is not None and limit is None
+            if timed and not self._pays(plan, True):
+                division = None
             if division is not None:
                 try:
                     found = self._counted(plan, division, control, limit)
@@ -163,8 +183,13 @@ class MultiExecutor:
                     if division is not None:
                         found = self._counted(plan, division, control, limit)
                 if division is not None:
+                    if timed:
+                        self._timings(plan, True).note(TOGETHER, time.monotonic() - started)
                     return found if limit is None else min(found, limit)
-            return self._alone(lambda executor: executor.count(plan, control))
+            found = self._alone(lambda executor: executor.count(plan, control))
+            if timed:
+                self._timings(plan, True).note(ALONE, time.monotonic() - started)
+            return found
         finally:
             control.seconds = time.monotonic() - started
 
@@ -292,6 +317,22 @@ class MultiExecutor:
         if not self._least or len(self._executors) < 2:
             return many
         return int(min(many, (expected() if last is None else last.seconds) / self._least))
+
+    def _pays(self, plan: PhysicalPlan, counting: bool) -> bool:
+        """Whether a run is divided that can be: where its rows have one link, or take as long to wait for each other
+        as to be found, one executor may be done sooner.  What runs took decides, once they are known.
+        """
+        last: LastRun | None = plan.cache.get(("last run", counting))
+        if last is None or not self._least:
+            return True
+        costs = {TOGETHER: last.seconds / len(self._executors), ALONE: last.seconds}
+        expected = {way: ExpectedCost(seconds) for way, seconds in costs.items()}
+        return self._timings(plan, counting).choose(expected, runs=True) == TOGETHER
+
+    def _timings(self, plan: PhysicalPlan, counting: bool) -> StrategyTimings:
+        key = ("timings of devices", counting, len(self._executors))
+        found: StrategyTimings = plan.cache.setdefault(key, StrategyTimings())
+        return found
 
     def _division(
         self, plan: PhysicalPlan, counting: bool, control: Control, *, search: bool = False

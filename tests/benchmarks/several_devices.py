@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.several_devices counts --graph rmat22 --cliques 4 5
     python -m tests.benchmarks.several_devices labelled --graph rmat20
-    python -m tests.benchmarks.several_devices rows --graph rmat18
+    python -m tests.benchmarks.several_devices tables --graph rmat17 --runs 8
     python -m tests.benchmarks.several_devices mining --graph rmat18
     python -m tests.benchmarks.several_devices cluster --graph rmat18
     python -m tests.benchmarks.several_devices largest --graph rmat24 --factor 20
@@ -13,6 +13,8 @@ by that of all.  *busy* are the milliseconds that each device worked on its shar
 MiB that were copied to devices from the first run on.  Every count is compared with that of one device; ``largest``
 counts triangles in another way, too (lists merged on the host's cores, over an orientation of its own).  ``cluster``
 has workers of one thread, each of which sees one device.  ``--after`` waits for a file before a device is timed.
+``--without`` takes away what rows have on their way to the host: ``ahead``, that others are found while they are copied; ``slabs``,
+page-locked memory that blocks of any size share.  Of ``tables``, *written* is what DuckDB takes to write columns in memory into a table.
 """
 
 from __future__ import annotations
@@ -36,7 +38,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import graphdb
+from graphdb.common import arrow
 from graphdb.execute.choose import choose_executor
+from graphdb.gpu.data import slabs
+from graphdb.gpu.join import pieces
+from graphdb.gpu.join import run as join
 from graphdb.gpu.probe import probe
 from graphdb.grammar.syntax import MatchMode
 from graphdb.mining.frequent import frequent_patterns
@@ -88,8 +94,8 @@ class Devices:
         self.graph = graph
         self.one, self.all = choose_executor("cuda:0"), choose_executor("cuda")
 
-    def compare(self, task: str, run: Callable[[Any], Any], runs: int = 2) -> None:
-        """Print a row: of ``run``, given an executor, its times on one device and on all."""
+    def compare(self, task: str, run: Callable[[Any], Any], runs: int = 2, *, each: bool = False) -> None:
+        """Print a row: of ``run``, given an executor, its times on one device and on all; with ``each``, all of them."""
         found, times = [], []
         for executor in (self.one, self.all):
             taken = []
@@ -100,6 +106,8 @@ class Devices:
                 if sum(taken[1:]) > LONGEST / 3:
                     break
             times.append((taken[0] * 1000, statistics.median(taken[1:] or taken) * 1000))
+            if each:
+                print(f"{task}, {executor.name}: {' '.join(f'{one * 1000:.0f}' for one in taken)} ms", flush=True)
         tasks = getattr(self.all, "tasks", [])
         busy: dict[int, float] = {}
         for each in tasks:
@@ -167,8 +175,10 @@ def labelled(name: str, ends: tuple[int, Ints, Ints], given: argparse.Namespace)
     wait_for(given.after)
     devices = Devices(name)
     for title, plan in plans.items():
-        devices.compare(title, counted(plan))
-    devices.compare("labelled 4-clique, rows", of_rows(make_plan(rows, graph, counting="never")))
+        if title in given.labelled:
+            devices.compare(title, counted(plan))
+    listed = of_rows(make_plan(rows, graph, counting="never"))
+    devices.compare("labelled 4-clique, rows", listed, given.runs, each=True)
 
 
 TABLES = {
@@ -193,24 +203,44 @@ def tables(name: str, ends: tuple[int, Ints, Ints], given: argparse.Namespace) -
             found, times = [], []
             for database in (one, all_):
                 taken = []
-                for _ in range(3):
+                for number in range(given.runs + 1):
                     started = time.perf_counter()
                     database.query(f"CREATE TABLE made AS {text}", timeout=LONGEST)
                     taken.append((time.perf_counter() - started) * 1000)
                     found.append(database.sql("SELECT count(*), sum(a), sum(b) FROM made").fetchall()[0])
+                    if database is one and number == given.runs:
+                        alone = written(arrow.table_of(database.sql("SELECT * FROM made")), given.runs)
                     database.sql("DROP TABLE made")
+                print(f"{title}: {' '.join(f'{each:.0f}' for each in taken)} ms", flush=True)
                 started = time.perf_counter()
                 matched = sum(
                     database.query(text.partition("RETURN")[0] + "RETURN count(*)", timeout=LONGEST).fetchone()
                 )
-                times.append((taken[0], min(taken[1:]), matched))
+                times.append((taken[0], statistics.median(taken[1:]), matched))
             (first, warm, matched), (other, together, again) = times
             right = "right" if len(set(found)) == 1 and matched == again else f"WRONG: {found}"
             print(
                 f"{name:<9}table of {title:<24}{found[0][0]:>14,} rows of {matched:,} matches; one {first:.0f}, then {warm:.0f};"
-                f" all {other:.0f}, then {together:.0f}; ratio {warm / together:.2f}; {right}",
+                f" all {other:.0f}, then {together:.0f}; ratio {warm / together:.2f}; written {alone:.0f}; {right}",
                 flush=True,
             )
+
+
+def written(found: arrow.Table, runs: int) -> float:
+    """Milliseconds in which DuckDB writes columns, of 32 bits as a device gives them, into a table of 64: the median."""
+    import duckdb
+
+    names, taken = found.column_names, []
+    given = arrow.table({name: arrow.numbers(found.column(name).to_numpy().astype(np.int32)) for name in names})
+    columns = ", ".join(f"{name}::BIGINT AS {name}" for name in names)
+    with duckdb.connect() as connection:
+        connection.register("given", given)
+        for _ in range(runs):
+            started = time.perf_counter()
+            connection.execute(f"CREATE TABLE made AS SELECT {columns} FROM given")
+            taken.append((time.perf_counter() - started) * 1000)
+            connection.execute("DROP TABLE made")
+    return statistics.median(taken)
 
 
 def mining(name: str, ends: tuple[int, Ints, Ints], given: argparse.Namespace) -> None:
@@ -397,8 +427,15 @@ def main() -> None:
     parser.add_argument("--cliques", type=int, nargs="*", default=[4, 5], help="sizes")
     parser.add_argument("--also", nargs="*", default=[], choices=("diamond", "square"))
     parser.add_argument("--cluster", nargs="*", choices=CLUSTER, help="of the patterns, these")
+    parser.add_argument("--labelled", nargs="*", choices=PATTERNS, default=list(PATTERNS), help="of the counts, these")
+    parser.add_argument("--runs", type=int, default=6, help="after the first, of rows and tables")
+    parser.add_argument("--without", nargs="*", choices=("ahead", "slabs"), default=[])
     parser.add_argument("--after", type=Path)
     given = parser.parse_args()
+    if "ahead" in given.without:
+        join.AHEAD, pieces.SOON, pieces.SENT = 0, 1, 1 << 40
+    if "slabs" in given.without:
+        slabs.LEAST = 1 << 62
     started = time.perf_counter()
     ends = drawn(int(given.graph.removeprefix("rmat")), given.factor)
     print(

@@ -23,7 +23,7 @@ from graphdb.execute import devices as naming
 from graphdb.execute import multi
 from graphdb.execute.choose import choose_executor
 from graphdb.execute.host import HostExecutor
-from graphdb.execute.multi import MultiExecutor
+from graphdb.execute.multi import ALONE, TOGETHER, MultiExecutor
 from graphdb.execute.work_profile import WorkProfile
 from graphdb.mining.graph import MiningGraph
 from graphdb.mining.motifs import joint_count, known_motifs
@@ -237,6 +237,35 @@ def test_a_run_that_is_known_is_divided_by_what_it_took() -> None:
     unlike = MultiExecutor(hosts(2), shares=8, least=1e-9, alike=False)
     assert [unlike.count(count) for _ in range(2)] == [wanted, wanted]
     assert len(unlike.tasks) == 8
+
+
+@pytest.mark.parametrize("counting", [False, True])
+def test_a_run_that_takes_longer_on_all_goes_to_the_first(counting: bool) -> None:
+    """Once both are known."""
+    plan = make_plan(pattern(3, TRIANGLE, count_only=counting), random_graph(60, 600), counting="never")
+    wanted = HOST.count(plan) if counting else rows_of(HOST, plan)
+    several = MultiExecutor(hosts(2), shares=4, least=1e-9)
+
+    def divided() -> bool:
+        several.tasks = []
+        assert (several.count(plan) if counting else rows_of(several, plan)) == wanted
+        return bool(several.tasks)
+
+    timings = several._timings(plan, counting)
+    assert [divided() for _ in range(3)] == [True] * 3
+    assert timings.runs == {TOGETHER: 3}, "they are measured"
+    for together, alone in ((9.0, 2.0), (2.0, 9.0), (9.0, 2.0)):
+        for way, seconds in ((TOGETHER, together), (ALONE, alone)):
+            timings.forget(way)
+            for _ in range(4):
+                timings.note(way, seconds)
+        before = dict(timings.runs)
+        assert divided() == (together < alone)
+        before[TOGETHER if together < alone else ALONE] += 1
+        assert timings.runs == before
+    if not counting:
+        assert sum(block.count for block in several.run(plan, Control(limit=5))) == 5
+        assert timings.runs == before, "a part of a run says nothing"
 
 
 @pytest.mark.parametrize("power", [1.0, 3.0])

@@ -16,11 +16,13 @@ import pytest
 
 from graphdb.common.errors import ExecutionError, MemoryLimitError, QueryTimeout
 from graphdb.execute.host import HostExecutor
+from graphdb.gpu import stream
 from graphdb.pattern.graph import PatternVertex
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
+from tests import emulator
 from tests.execute.test_host import REPEATABLE, complete, pattern
 from tests.gpu.executors import EXECUTORS, opened
 from tests.gpu.mirror import MirrorExecutor
@@ -92,6 +94,30 @@ def test_rows_come_in_the_same_order_whatever_the_pieces(device: Any) -> None:
     plan = make_plan(pattern(3, TRIANGLE), random_graph(30, 250))
     first, second = ([block.columns["c"].copy() for block in device.run(plan)] for _ in range(2))
     assert np.array_equal(np.concatenate(first), np.concatenate(second))
+
+
+@pytest.mark.skipif(emulator.COMPILER is None, reason="no C++ compiler to emulate the device with")
+def test_rows_are_found_while_others_are_copied() -> None:
+    """As many blocks are under way as there is room for, and each is what it was when it arrives."""
+    plan, waits = make_plan(pattern(3, PATH), random_graph(40, 300)), list[int]()
+    send, copies = stream._send, list[Any]()
+
+    def sent(*given: Any) -> Any:
+        copies.append(send(*given))
+        return copies[-1]
+
+    with opened("emulated-join") as device, mock.patch.object(stream, "_send", sent):
+        want = np.concatenate([block.columns["c"].copy() for block in device.run(plan)])
+        blocks = len(copies)
+        copies.clear()
+        with mock.patch.object(emulator.Event, "done", False):
+            found = []
+            for block in device.run(plan):
+                waits.append(len(copies) - len(found))
+                found.append(block.columns["c"].copy())
+        copies.clear()
+    assert waits[0] == blocks > 10, "copies that last leave the device at work"
+    assert np.array_equal(np.concatenate(found), want)
 
 
 def test_rows_of_each_step_are_the_hosts(device: Any) -> None:
