@@ -129,6 +129,20 @@ class Strategies:
         segments = self.join.segments(plan, plan.count_only) if strategy == "join" else None
         return segments.describe() if segments else self._graph.residency.describe(lists_read(plan, plan.count_only))
 
+    def link_bytes(self, plan: PhysicalPlan, counting: bool, strategy: str) -> float:
+        """Bytes that a run by a strategy is expected to copy over the link, or to read there, once its lists stand
+        where it reads them.
+        """
+        residency, rates = self._graph.residency, self._device.rates
+        if strategy == "search":
+            beside = self.search.beside_lists(plan, counting)
+            found = self._searched.link_bytes(plan, counting, beside, rates)
+            if found is not None:
+                return found
+        elif (segments := self.join.segments(plan, counting)) is not None:
+            return float(segments.moved)
+        return residency.away_seconds(residency.place_for(plan, counting), plan, rates) * rates.linked
+
     @property
     def join(self) -> Join:
         """The join, which alone tells how many matches a row stands for."""

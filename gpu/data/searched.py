@@ -151,8 +151,8 @@ class SearchedLists:
     def _key(self, counting: bool) -> tuple[object, ...]:
         return "searched lists", counting, self._memory.number, self._memory.budget
 
-    def seconds(self, plan: PhysicalPlan, counting: bool, beside: int, rates: Rates) -> float | None:
-        """Seconds of the link that a search is expected to take once its lists are placed for it, with so many bytes
+    def link_bytes(self, plan: PhysicalPlan, counting: bool, beside: int, rates: Rates) -> float | None:
+        """Bytes of the link that a search is expected to take once its lists are placed for it, with so many bytes
         beside them; None where they never are.
         """
         wanted = self._wanted(plan, counting, beside, rates)
@@ -160,7 +160,12 @@ class SearchedLists:
             return None
         # Lists of hubs are longer than others, and found more often: the plan's cost tells what is scanned of them.
         away = wanted.least / max(sum(each.everywhere for each in wanted.placements), 1.0)
-        return (wanted.least + away * plan.cost * np.dtype(plan.dtype).itemsize) / rates.linked
+        return wanted.least + away * plan.cost * np.dtype(plan.dtype).itemsize
+
+    def seconds(self, plan: PhysicalPlan, counting: bool, beside: int, rates: Rates) -> float | None:
+        """Seconds of the link that this is expected to take."""
+        found = self.link_bytes(plan, counting, beside, rates)
+        return None if found is None else found / rates.linked
 
     def place(self, plan: PhysicalPlan, counting: bool, beside: int, rates: Rates) -> None:
         """Place the lists of a plan that is to be searched, if that pays by now."""

@@ -8,6 +8,10 @@ other and have interests, in the shapes of LSQB's queries; with 150,000 of them 
 GiB of tables, in MiB; a run with a quarter of that reads lists as *how* says.  Milliseconds are medians of further
 runs, after the first.  Every number is compared with that of the run that fits; and with the CPU's, where it counts
 within ``--limit`` seconds.
+
+``--parts 4 8 16`` gives other parts, too; with ``--settle`` a thread has compiled what pays, and lists stand where searches read them, before the runs
+that count.  *copied* are the MiB that the last of them copied to the device, *link* those that it is expected to read in host memory or to copy, *x* the larger of the
+two by the lists' bytes, and *kernel* a search's time on the device.
 """
 
 from __future__ import annotations
@@ -37,11 +41,17 @@ from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 from tests.benchmarks import campus
 from tests.benchmarks.campus_queries import QUESTIONS
+from tests.benchmarks.counting import pattern as counted
+from tests.benchmarks.counting import rmat
 from tests.benchmarks.harness import scratch
 
 ASKED = ("S2", "F2", "C1", "T2", "T3", "T6", "T9", "H1", "H3", "H4")
 """Of the generated RDF's questions, those that read long lists."""
-HEAD = f"{'query':<42}{'way':<8}{'answer':>16}{'needed':>9}{'fits ms':>10}{'quarter':>10}{'times':>7}  right  how"
+HEAD = (
+    f"{'query':<42}{'way':<8}{'answer':>16}{'needed':>9}{'part':>6}{'fits ms':>10}{'part ms':>10}{'times':>7}"
+    f"{'copied':>8}{'link':>8}{'x':>6}{'kernel':>8}  right  how"
+)
+WAYS: tuple[Hint, ...] = ("join", "auto")
 KNOWS, INTEREST, CITY = range(3)
 PATTERNS: dict[str, tuple[tuple[int, int, int], ...]] = {
     "friends' friends' interests": ((0, 1, KNOWS), (1, 2, KNOWS), (2, 3, INTEREST)),
@@ -56,44 +66,56 @@ class Compared:
     """Runs one plan with all that it needs, and with a quarter."""
 
     def __init__(self, given: argparse.Namespace) -> None:
-        self._runs, self._part, self._limit = given.runs, given.part, given.limit
-        self._tables = given.tables << 20
+        self._runs, self._parts, self._limit, self._settle = given.runs, given.parts, given.limit, given.settle
+        self._tables, self._only, self._ways = given.tables << 20, given.only, given.ways
         measured = GpuExecutor(0)
         measured.calibrate().join()
         self._rates = measured.device.rates
 
     def row(self, title: str, way: Hint, plan: PhysicalPlan, run: Callable[[Any, PhysicalPlan], int]) -> None:
-        """Print what both took, if both ended."""
+        """Print what a run took that had room for all, and with each part of that, if it ended."""
         counting = plan.count_only
-        need = int(sum(each.nbytes for each in lists_of_plan(plan, counting)) / WHOLE) + self._tables
-        found, took, how = [], [], ""
-        for part in (1, self._part):
-            executor = GpuExecutor(0, hint=way, memory_limit=need // part)
-            executor.device.rates = self._rates
-            times = []
+        if way not in self._ways or (self._only and not any(title.startswith(each) for each in self._only)):
+            return
+        lists = sum(each.nbytes for each in lists_of_plan(plan, counting))
+        need, whole, wanted = int(lists / WHOLE) + self._tables, 0.0, None
+        for part in (1, *self._parts):
+            hint: Hint = "join" if part == 1 else way
+            executor, found, times, copied = GpuExecutor(0, hint=hint, memory_limit=need // part), set[int](), [], 0
+            executor.device.rates, memory = self._rates, executor.device.memory
             try:
-                for _ in range(self._runs + 1):
-                    started = time.perf_counter()
-                    found.append(run(executor, plan))
+                for number in range(self._settle + self._runs + 1):
+                    if number == self._settle > 0 and way == "auto":
+                        executor.strategies.beside.wait_for_all()
+                    before, started = memory.uploaded, time.perf_counter()
+                    found.add(run(executor, plan))
                     times.append((time.perf_counter() - started) * 1000)
+                    copied = memory.uploaded - before
             except GraphDBError as error:
-                print(f"{title:<42}{way:<8}{found[0] if found else '':>16} 1/{part}: {error.message}", flush=True)
-                return
-            took.append(statistics.median(times[1:]))
+                print(f"{title:<42}{way:<8} 1/{part}: {error.message}", flush=True)
+                if part == 1:
+                    return
+                continue
+            took = statistics.median(times[self._settle + 1 :])
             if part == 1:
-                need = int(executor.device.memory.pool.total_bytes())
+                need, whole = int(memory.pool.total_bytes()), took
+                try:
+                    wanted = run(HostExecutor(), plan) if counting else max(found)
+                except QueryTimeout:
+                    wanted = max(found)
+                if found != {wanted}:
+                    print(f"{title:<42}{way:<8} where all fits: {sorted(found)}, not {wanted}", flush=True)
+                continue
             how = executor.describe(plan)
+            link = executor.strategies.link_bytes(plan, counting, "search" if "by search" in how else "join")
+            kernel = executor.strategies.search.milliseconds if "by search" in how else 0.0
+            print(
+                f"{title:<42}{way:<8}{wanted:>16,}{need / 2**20:>9.1f}{f'1/{part}':>6}{whole:>10.2f}{took:>10.2f}{took / whole:>7.2f}"
+                f"{copied / 2**20:>8.1f}{link / 2**20:>8.1f}{max(copied, link) / lists:>6.1f}{kernel:>8.2f}"
+                f"  {'yes' if found == {wanted} else f'NO: {sorted(found)}':<5}  {how}",
+                flush=True,
+            )
             del executor
-        try:
-            found.append(run(HostExecutor(), plan) if counting else found[0])
-            right = "yes"
-        except QueryTimeout:
-            right = "alike"
-        right = right if len(set(found)) == 1 else f"NO: {sorted(set(found))}"
-        print(
-            f"{title:<42}{way:<8}{found[0]:>16,}{need / 2**20:>9.1f}{took[0]:>10.1f}{took[1]:>10.1f}{took[1] / took[0]:>7.2f}  {right:<5}  {how}",
-            flush=True,
-        )
 
     def count(self, executor: Any, plan: PhysicalPlan) -> int:
         """The number of matches."""
@@ -129,8 +151,8 @@ def rdf(triples: int, compared: Compared) -> None:
                     assert plan is not None
                     assert plan.origin is not None
                     matched = make_plan(plan.origin.pattern, plan.origin.graph, counting="never")
-                    compared.row(question.name, "join", matched, compared.count)
-                    compared.row(question.name, "auto", plan, compared.count)
+                    for way in WAYS:
+                        compared.row(question.name, way, matched, compared.count)
 
 
 def social(people: int, compared: Compared) -> None:
@@ -158,10 +180,25 @@ def social(people: int, compared: Compared) -> None:
             (Clause(MatchMode.DIFFERENT_NODES, tuple(range(len(vertices)))),),
             count_only=True,
         )
-        compared.row(title, "join", make_plan(pattern, graph, counting="never"), compared.count)
-        compared.row(title, "auto", make_plan(pattern, graph), compared.count)
+        for way in WAYS:
+            compared.row(title, way, make_plan(pattern, graph, counting="never"), compared.count)
         listed = replace(pattern, count_only=False, outputs=tuple(vertex.name for vertex in vertices))
-        compared.row(f"{title}, rows", "join", make_plan(listed, graph, counting="never"), compared.rows)
+        for way in WAYS:
+            compared.row(f"{title}, rows", way, make_plan(listed, graph, counting="never"), compared.rows)
+
+
+def labelled(name: str, compared: Compared) -> None:
+    """Triangles of an R-MAT graph whose edges have one of two labels and a direction."""
+    vertices, u, v = rmat(int(name.removeprefix("rmat")), 16)
+    keys = np.unique(np.minimum(u, v) * vertices + np.maximum(u, v))
+    low, high = (cells[keys // vertices != keys % vertices] for cells in (keys // vertices, keys % vertices))
+    graph = DataGraph(ArraySource(low, vertices + (low + high) % 2, high, vertices + 2))
+    drawn = counted([(0, 1), (1, 2), (0, 2)], vertices, MatchMode.DIFFERENT_NODES)
+    of = zip(drawn.edges, (0, 1, 1), strict=True)
+    drawn = replace(drawn, edges=tuple(replace(e, labels=(vertices + label,), directed=True) for e, label in of))
+    plan = replace(make_plan(drawn, graph, counting="never"), clique=None)
+    for way in WAYS:
+        compared.row(f"labelled {name}", way, plan, compared.count)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -169,7 +206,11 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--triples", type=int, default=10_000_000, help="of RDF; 0: none")
     parser.add_argument("--people", type=int, default=150_000, help="0: none")
-    parser.add_argument("--part", type=int, default=4)
+    parser.add_argument("--labelled", help="a graph: rmat18")
+    parser.add_argument("--parts", type=int, nargs="+", default=[4])
+    parser.add_argument("--settle", type=int, default=0, help="runs before those that count")
+    parser.add_argument("--only", nargs="+", help="of the queries, those whose names begin so")
+    parser.add_argument("--ways", nargs="+", default=WAYS, choices=WAYS)
     parser.add_argument("--tables", type=int, default=1024, help="MiB beside the graph, where all fits")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--limit", type=float, default=10.0, help="seconds that one run may take")
@@ -178,6 +219,8 @@ def main(argv: list[str] | None = None) -> None:
     print(HEAD, flush=True)
     if given.people:
         social(given.people, compared)
+    if given.labelled:
+        labelled(given.labelled, compared)
     if given.triples:
         rdf(given.triples, compared)
 
