@@ -42,8 +42,6 @@ _REMEMBERED = 200
 """Characters of a term whose id is remembered, at most."""
 _DATATYPES = 100
 """Datatypes up to which the SQL that reads values is written for those that there are."""
-_SHORT_VALUES = {"kind": "UTINYINT", "integer": "BIGINT", "number": "DOUBLE", "boolean": "BOOLEAN"}
-"""Columns that :func:`.short_literals` makes, with their types."""
 _COLUMNS = {"resource": (("iri",), ()), "literal": (_LITERAL, ("kind",))}
 _SAME_LITERAL = (
     "known.lexical = term.lexical AND known.datatype IS NOT DISTINCT FROM term.datatype"
@@ -276,7 +274,7 @@ class Numbering:
         made = range(first, first + count)
         if count <= LISTED:
             names = [f"_:v{id + self._ahead}" for id in made]
-            self.insertions.add("resource", {"id": ("BIGINT", [*made]), "iri": ("VARCHAR", names)})
+            self.insertions.add("resource", {"id": made, "iri": names})
         else:
             self.insertions.run("resource")
             execute(
@@ -313,15 +311,12 @@ class Numbering:
         ids = list(range(first, first + len(terms)))
         self._next[table] = self._stored[table] = first + len(terms)
         if table == "resource":
-            self.insertions.add(table, {"id": ("BIGINT", ids), "iri": ("VARCHAR", terms)})
+            self.insertions.add(table, {"id": ids, "iri": terms})
             return [(id,) for id in ids]
         written = dict(zip(_LITERAL, zip(*terms, strict=True), strict=True))
         if all(itertools.starmap(is_short, terms)):
             values = short_literals(*written.values())
-            columns = {"id": ("BIGINT", ids), **{name: ("VARCHAR", texts) for name, texts in written.items()}}
-            self.insertions.add(
-                table, {**columns, **{name: (type, values[name]) for name, type in _SHORT_VALUES.items()}}
-            )
+            self.insertions.add(table, {"id": ids, **written, **values})
             kinds = values["kind"]
         else:
             self.insertions.run(table)

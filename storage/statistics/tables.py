@@ -83,7 +83,7 @@ class Log:
         found = [[_NUMBERS[table], *row] for table, some in rows.items() for row in some.tolist()]
         if not found:
             return
-        insertions.add("counted", {"rows": ("VARCHAR", [str(found)])})
+        insertions.add("counted", {"rows": [str(found)]})
         self._changes += 1
         self._pairs += len(rows.get("label_pair", ()))
         if self._changes > self._most:

@@ -410,4 +410,4 @@ class Update:
 
 def _integers(columns: str, rows: Ints) -> Columns:
     """Return rows as what can be inserted."""
-    return {name: ("BIGINT", values) for name, values in zip(columns.split(", "), rows.T.tolist(), strict=True)}
+    return dict(zip(columns.split(", "), rows.T.tolist(), strict=True))

@@ -71,7 +71,7 @@ def change(
     insertions, columns = Insertions(connection), zip(*sorted(added), strict=True)
     if added:
         names = zip(("label", "subject", "object"), columns, strict=True)
-        insertions.add("triple", {name: ("BIGINT", [*column]) for name, column in names})
+        insertions.add("triple", {name: [*column] for name, column in names})
     if not by_few or len(added) % 2:  # others wait until they are looked for, or something else is written
         insertions.run()
     if by_few:
