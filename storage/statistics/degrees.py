@@ -13,9 +13,9 @@ and all is dropped where they are not known, or are rolled back.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from graphdb.storage.arrays.small_joins import Ints, rows_of_columns, summed
 from graphdb.storage.arrays.sorted_sets import places
 from graphdb.storage.dictionary.known_hashes import KnownHashes
 from graphdb.storage.graph.degree_sketch import IN, OUT
-from graphdb.storage.statistics.pairs import PAIR_BYTES, Pairs
+from graphdb.storage.statistics.pairs import PAIR_BYTES, ChangedPairs, PairBlocks, Pairs
 from graphdb.storage.statistics.tables import Log
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _SEVERAL = 16
 _SORTED = 25_000
 """… which takes as long as counting so many triples."""
 
-_READ_PAIRS = 25_000
+_READ_PAIRS = 50_000
 """Triples of a label whose pairs are read in about the time of a look for some."""
 
 _SHARE = 8
@@ -70,9 +70,6 @@ _READ = 8
 
 _NONE = (np.empty(0, np.int64), np.empty((0, 2), np.int64))
 
-ChangedPairs: TypeAlias = tuple[Ints, Ints]
-"""Pairs (subject, object) that came and that went: int64 [pairs, 2] each."""
-
 UNCHANGED: ChangedPairs = (_NONE[1], _NONE[1])
 """None came, and none went."""
 
@@ -92,13 +89,14 @@ class Degrees:
         self._tables: dict[tuple[int, int], Table] = {}
         self._asked: Counter[tuple[int, int]] = Counter()
         self._pairs: dict[int, Pairs] = {}
+        self._blocks: dict[int, PairBlocks] = {}
         self._looked: Counter[int] = Counter()
 
     @property
     def nbytes(self) -> int:
         """How many bytes the counts and hashes take."""
-        known: Iterable[Table | Pairs | KnownHashes] = chain(
-            self._tables.values(), self._pairs.values(), self.hashes.values()
+        known: Iterable[Table | Pairs | PairBlocks | KnownHashes] = chain(
+            self._tables.values(), self._pairs.values(), self._blocks.values(), self.hashes.values()
         )
         return sum(each.nbytes for each in known)
 
@@ -144,7 +142,33 @@ class Degrees:
                 found = self._pairs[label] = Pairs.read(file(), label)
                 come, gone = changed
                 found.change(gone, come)
+                self._blocks.pop(label, None)
         return found
+
+    def objects(
+        self,
+        file: Callable[[], duckdb.DuckDBPyConnection],
+        label: int,
+        row: Sequence[int],
+        subjects: Ints,
+        changed: ChangedPairs,
+    ) -> list[set[int]] | None:
+        """Return the objects of some subjects, from the pairs around them or from all; None to look them up.
+
+        ``row`` are the label's statistics; see :meth:`pairs`.
+        """
+        triples, _, vertices, *_ = row
+        blocks = self._blocks.get(label)
+        if blocks is not None and blocks.have(subjects):
+            return blocks.objects(subjects)
+        pairs = self.pairs(file, label, triples, changed)
+        if pairs is not None:
+            return pairs.objects(subjects)
+        if blocks is None:
+            blocks = self._blocks[label] = PairBlocks(vertices, triples)
+        if blocks.read(file, label, subjects, changed, self._memory - self.nbytes):
+            return blocks.objects(subjects)
+        return None
 
     def follow(self, changes: Iterable[Changes | None]) -> None:
         """Add what came and take away what went; forget all, where it is not known what that was."""
@@ -156,6 +180,7 @@ class Degrees:
             if change is None:
                 self._tables.clear()  # what was asked for counts, still
                 self._pairs.clear()
+                self._blocks.clear()
                 return
             if change.triples:
                 self._follow(change)
@@ -172,7 +197,8 @@ class Degrees:
                     if at == direction:
                         begin, end = np.searchsorted(labels, (label, label + 1))
                         table.add(vertices[begin:end], counts[begin:end])
-        for label, pairs in self._pairs.items():
+        cached: Iterable[tuple[int, Pairs | PairBlocks]] = chain(self._pairs.items(), self._blocks.items())
+        for label, pairs in cached:
             if label in touched:
                 pairs.change(*(rows[rows[:, 0] == label, 1:] for rows in (change.added, change.removed)))
 

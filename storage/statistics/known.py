@@ -17,8 +17,8 @@ from graphdb.storage.arrays.sorted_sets import places
 from graphdb.storage.file.prepared_sql import Insertions, execute
 from graphdb.storage.graph.changes import Counted
 from graphdb.storage.graph.degree_sketch import IN, OUT
-from graphdb.storage.statistics.degrees import UNCHANGED, ChangedPairs, Degrees
-from graphdb.storage.statistics.pairs import Pairs
+from graphdb.storage.statistics.degrees import UNCHANGED, Degrees
+from graphdb.storage.statistics.pairs import ChangedPairs, Pairs
 from graphdb.storage.statistics.tables import current
 
 if TYPE_CHECKING:
@@ -70,6 +70,18 @@ class KnownStatistics:
         if self.degrees is None or self.edge_labels is None:
             return None
         return self.degrees.pairs(file, label, self.edge_labels.get(label, (0,))[0], changed)
+
+    def objects(
+        self, file: Callable[[], duckdb.DuckDBPyConnection], label: int, subjects: Ints, changed: ChangedPairs
+    ) -> list[set[int]] | None:
+        """Return the objects of some subjects of a label before the change under way; None where they are looked for.
+
+        ``file`` may have some ``changed`` pairs, or not yet.
+        """
+        row = None if self.edge_labels is None else self.edge_labels.get(label)
+        if self.degrees is None or row is None:
+            return None
+        return self.degrees.objects(file, label, row, subjects, changed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,9 +233,9 @@ class StatisticsLookup:
         asked = each_number(vertices[(vertices < LITERAL_BASE) & ~self.fresh(vertices)])
         if not len(asked):
             return np.empty((0, 2), np.int64)
-        pairs = self._known.pairs(self.triples, self.typed, (come, gone))
-        if pairs is not None:
-            had = [(id, c) for id, classes in zip(asked.tolist(), pairs.objects(asked), strict=True) for c in classes]
+        objects = self._known.objects(lambda: self._connection, self.typed, asked, (come, gone))
+        if objects is not None:
+            had = [(id, c) for id, classes in zip(asked.tolist(), objects, strict=True) for c in classes]
             rows = np.array([row for row in had if row[1] < LITERAL_BASE], np.int64).reshape(-1, 2)
             return rows[~among(rows, gone)]
         places, given = in_list(asked)

@@ -41,14 +41,15 @@ def test_pairs_follow_changes(there: set[tuple[int, int]], batches: list, least:
 
 def test_they_are_what_the_file_has(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After writes of all kinds, rolled back ones, those of another connection, and loads among them."""
-    monkeypatch.setattr(degrees, "LOOKS", 0)
     monkeypatch.setattr(known_hashes, "LOOKS", 1)
-    random, compared, remembered = np.random.default_rng(3), 0, 0
+    monkeypatch.setattr(module, "_BLOCK", 6)
+    random, compared, remembered, around = np.random.default_rng(3), 0, 0, 0
     path = str(tmp_path / "graph.duckdb")
     other = [("<ex:5>", "<ex:knows>", "<ex:6>"), ("<ex:5>", "<ex:knows>", "<ex:99>")]
     with graphdb.connect(path) as db, graphdb.connect(path) as second:
         db.query("UNWIND range(0, 9) AS i CREATE (:P {n: i})")
         for step in range(120):
+            monkeypatch.setattr(degrees, "LOOKS", step // 15 % 2 * 1000)  # all pairs of a label, or blocks of them
             s, o = (f"<ex:{each}>" for each in random.integers(0, 12, 2))
             n, m = random.integers(0, 10, 2).tolist()
             match int(random.integers(9)):
@@ -81,6 +82,12 @@ def test_they_are_what_the_file_has(tmp_path: pathlib.Path, monkeypatch: pytest.
                 known = found.objects(np.array(subjects))
                 assert known == [{o for s, o in there if s == subject} for subject in subjects]
                 compared += 1
+            for label, blocks in db._state.degrees()._blocks.items():
+                sql = "SELECT subject, object FROM _graphdb.triple WHERE label = $label"
+                there = db._state.connection.rows(sql, {"label": label})
+                read = np.array([each for each in range(400) if blocks.have(np.array([each]))], np.int64)
+                assert blocks.objects(read) == [{o for s, o in there if s == subject} for subject in read.tolist()]
+                around += len(read)
             rows = db._state.connection.rows("SELECT iri, id FROM _graphdb.resource")
             literals = db._state.connection.rows("SELECT lexical, datatype, language, id, kind FROM _graphdb.literal")
             hashes = db._state.degrees().hashes
@@ -88,4 +95,5 @@ def test_they_are_what_the_file_has(tmp_path: pathlib.Path, monkeypatch: pytest.
             assert hashes["resource"]._rows.items() <= {(iri, (id,)) for iri, id in rows}
             assert hashes["literal"]._rows.items() <= {(row[:3], row[3:]) for row in literals}
     assert compared > 100
+    assert around > 200
     assert remembered > 100
