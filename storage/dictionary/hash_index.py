@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers, strings
 from graphdb.common.duckdb.fetch import fetched
+from graphdb.common.values.terms import XSD, Kind
 from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.arrays.small_joins import Ints, in_list
-from graphdb.storage.dictionary.known_hashes import Entries, KnownHashes
+from graphdb.storage.dictionary.known_hashes import OTHER, Entries, KnownHashes
 from graphdb.storage.dictionary.term_hashes import hashes_of
 from graphdb.storage.file.ddl import PAGE_COLUMNS
 from graphdb.storage.file.prepared_sql import execute
@@ -62,6 +63,9 @@ _APART = 6
 
 _WANTED = "wanted"
 """Stands where DuckDB's version does, once pages would have been of use."""
+
+INTEGER = f"{XSD}integer"
+"""The datatype of integers that are commonly written."""
 
 _ENTRY = np.dtype("<u8")
 _BITS = 32
@@ -182,6 +186,9 @@ class HashIndex:
         if found is None:
             return execute(self._connection, f"{rows} {same}", texts).fetchall()
         ids, behind = found
+        known, ids = self._integers(terms, ids, next_id)
+        if not len(ids) and behind == next_id:
+            return known
         one_by_one = ids.tolist() if len(ids) <= _APART else []
         selects, given = [f"{rows} id = ?"] * len(one_by_one), one_by_one
         if behind < next_id:
@@ -189,7 +196,35 @@ class HashIndex:
         listed = execute(self._connection, " UNION ALL ".join(selects), given).fetchall() if selects else []
         if len(ids) > _APART:
             listed += zip(*self._rows(ids).to_pydict().values(), strict=True)
-        return listed
+        return [*known, *listed]
+
+    def _integers(
+        self, terms: Sequence[Sequence[str | None]], ids: Ints, next_id: int
+    ) -> tuple[list[tuple[Any, ...]], Ints]:
+        """Return the rows of those of some ids that are known to be integers, and the other ids.
+
+        All integers are read when some were compared with terms again and again: mostly, to read a row is to plan it.
+        """
+        memory = self.known
+        if self._table != "literal" or not len(ids):
+            return [], ids
+        if memory.integers is None and any(INTEGER in term for term in terms) and memory.integers_wanted():
+            found = execute(
+                self._connection,
+                "SELECT id - $base AS id, integer FROM _graphdb.literal WHERE id < $next AND datatype = $integer"
+                " AND language IS NULL AND lexical = integer::VARCHAR",
+                {"base": self._base, "next": next_id, "integer": INTEGER},
+            ).fetchnumpy()
+            memory.integers = np.full(next_id - self._base, OTHER, np.int64)
+            memory.integers[found["id"]] = found["integer"]
+        if memory.integers is None:
+            return [], ids
+        at = ids - self._base
+        values = np.full(len(ids), OTHER, np.int64)
+        values[at < len(memory.integers)] = memory.integers[at[at < len(memory.integers)]]
+        is_known = values != OTHER
+        rows = zip(ids[is_known].tolist(), values[is_known].tolist(), strict=True)
+        return [(id, str(value), INTEGER, None, int(Kind.INTEGER)) for id, value in rows], ids[~is_known]
 
     def _indexed(self, hashes: Callable[[], Entries], count: int, next_id: int) -> tuple[Ints, int] | None:
         """Return the ids of the terms that have the hash of one of some, and the id from which on none is in the pages.

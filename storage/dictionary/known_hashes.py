@@ -18,6 +18,9 @@ Ints = NDArray[np.int64]
 LOOKS = 16
 """How often terms are looked for before all entries are read."""
 
+OTHER = np.iinfo(np.int64).min
+"""Stands among integers for other literals."""
+
 _SHARE = 8
 """What was added is merged when it is this part of the rest."""
 
@@ -59,6 +62,9 @@ class KnownHashes:
         """The numbers of terms that came since, by the upper bits of their hash."""
         self._rows: dict[object, tuple[int, ...]] = {}
         self._asked = 0
+        self.integers: Ints | None = None
+        """The values of the first literals that are integers as they are commonly written; :data:`OTHER` of others."""
+        self._compared = 0
 
     def all_wanted(self, terms: int) -> bool:
         """Whether to read the ids of so many terms, which is done once, by how often some were not remembered."""
@@ -78,8 +84,14 @@ class KnownHashes:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the entries take."""
-        return self._entries.nbytes + _NOTED_BYTES * len(self._added)
+        """How many bytes the entries and integers take."""
+        integers = 0 if self.integers is None else self.integers.nbytes
+        return self._entries.nbytes + integers + _NOTED_BYTES * len(self._added)
+
+    def integers_wanted(self) -> bool:
+        """Whether to read all integers, by how often one was compared with the literal that has its hash."""
+        self._compared += 1
+        return self._compared > LOOKS and 8 * (self.size or 0) <= self._memory - self.nbytes
 
     def wanted(self, terms: int) -> bool:
         """Whether to read the entries of so many terms, by how often it was asked."""

@@ -216,7 +216,9 @@ def test_terms_that_are_known_by_their_hashes(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(hash_index, "SHARE", 1)
     monkeypatch.setattr(hash_index, "RUN", 60)
     monkeypatch.setattr(known_hashes, "LOOKS", 1)
+    monkeypatch.setattr(known_hashes, "_TERMS", 8)  # others are looked for
     asked: list[int] = []
+    integers = 0
     numbers = known_hashes.KnownHashes.numbers
 
     def noted(self: known_hashes.KnownHashes, hashes: np.ndarray) -> np.ndarray:
@@ -235,7 +237,8 @@ def test_terms_that_are_known_by_their_hashes(tmp_path: Path, monkeypatch: pytes
                 db.query(create, i=-step)
                 db.sql("ROLLBACK")
             elif step % 20 == 17:
-                db.load(io.BytesIO(f'<e:a> <e:p> "{step + 1}", "{-step}" .'.encode()), "ttl")
+                text = f'<e:a> <e:p> "{step + 1}", "{-step}", 0{step + 2}, "{step + 3}"^^<{XSD}int> .'
+                db.load(io.BytesIO(text.encode()), "ttl")
             elif step == 35:
                 db.query("MATCH (n:T {i: 3}) DETACH DELETE n")
                 db.sql("VACUUM")
@@ -246,6 +249,14 @@ def test_terms_that_are_known_by_their_hashes(tmp_path: Path, monkeypatch: pytes
             counts = "SELECT count(*), count(DISTINCT (lexical, datatype, language)) FROM _graphdb.literal"
             ((terms, distinct),) = db._state.connection.raw.execute(counts).fetchall()
             assert terms == distinct
+            db._state.refresh()
+            if (known := db._state.degrees().hashes["literal"].integers) is not None:
+                rows = db._state.connection.raw.execute("SELECT lexical, datatype FROM _graphdb.literal ORDER BY id")
+                plain = [int(text) if type == XSD + "integer" and text == str(int(text)) else known_hashes.OTHER
+                         for text, type in rows.fetchall()]  # fmt: skip
+                assert known.tolist() == plain[: len(known)]
+                integers += 1
         query = "MATCH (n:T) WHERE n.i < 1000 RETURN n.i, n.j, n.name ORDER BY n.i"
         assert db.query(query).fetchall() == [(i, i % 7, str(i % 30)) for i in seen]
     assert len(asked) > 30
+    assert integers > 20
