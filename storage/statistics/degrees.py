@@ -270,7 +270,7 @@ class Table:
     def look(self, vertices: Ints) -> Ints:
         """Return triples, and those with a literal as object (of subjects), of vertices: int64 [vertices, 2]."""
         if len(vertices) <= _SMALL:
-            return np.array([self._look(vertex) for vertex in vertices.tolist()], np.int64).reshape(-1, 2)
+            return np.array([self.look_at(vertex) for vertex in vertices.tolist()], np.int64).reshape(-1, 2)
         self._sort_noted()
         found = np.zeros((len(vertices), 2), np.int64)
         offsets = vertices - self._first
@@ -281,7 +281,7 @@ class Table:
         found[there] += self._changed[at[there]]
         return found
 
-    def _look(self, vertex: int) -> tuple[int, int]:
+    def look_at(self, vertex: int) -> tuple[int, int]:
         """Do so for one vertex."""
         triples, literals = self._noted.get(vertex, (0, 0))
         for keys, counts, key in (

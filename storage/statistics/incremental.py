@@ -32,8 +32,9 @@ from graphdb.storage.arrays.small_joins import (
 from graphdb.storage.file.prepared_sql import Insertions, execute
 from graphdb.storage.graph.changes import Changes, Counted
 from graphdb.storage.graph.degree_sketch import IN, OUT
+from graphdb.storage.statistics import few_triples, tables
 from graphdb.storage.statistics import labels as statistics
-from graphdb.storage.statistics import tables
+from graphdb.storage.statistics.few_triples import Counts
 from graphdb.storage.statistics.known import KindBits, KindsOf, KnownStatistics, StatisticsLookup
 
 if TYPE_CHECKING:
@@ -132,6 +133,35 @@ def change(
     known = StatisticsLookup(
         connection, -1 if typed is None else typed, fresh, fresh_literals, cached, kinds_of, waiting
     )
+    few = len(changes.added) <= few_triples.MOST and not len(changes.removed) and typed is not None
+    counts = few_triples.counted(known, changes.added) if few else None
+    if counts is None:
+        counts = _counts(connection, known, changes)
+    rows = {
+        "edge_label": counts.edge_labels,
+        "degree": counts.degrees,
+        "vertex_label": counts.vertex_labels,
+        "label_pair": counts.pairs,
+    }
+    log = tables.Log() if cached.degrees is None else cached.degrees.log
+    differences: Ints = np.array(counts.pairs, np.int64).reshape(-1, 5)
+    pairs: Ints | None = differences
+    if typed is not None and log.pairs(connection) + len(counts.pairs) > statistics.PAIRS // 2:  # some may be dropped
+        del rows["label_pair"]
+        log.append(connection, rows, waiting)
+        waiting.run()
+        statistics.merge_pairs(connection, typed, *listed_rows(tables.columns_of("label_pair"), differences))
+        rows, pairs = {}, None
+    log.append(connection, rows, waiting)
+    if insertions is None:
+        waiting.run()
+    counted = {label: tuple(row) if row[0] else None for label, *row in counts.edge_labels}
+    vertices = {row[0]: row[1] for row in counts.vertex_labels}
+    return Counted(counted, vertices, pairs=pairs)
+
+
+def _counts(connection: duckdb.DuckDBPyConnection, known: StatisticsLookup, changes: Changes) -> Counts:
+    """Count what triples change that came and went."""
     labels = each_number(np.concatenate([changes.added[:, 0], changes.removed[:, 0]]))
     before = known.edge_labels(labels)
     touched = _touched(known, changes, before[:, [2, 3, 0]])
@@ -142,26 +172,13 @@ def change(
         known.triples()
         _lessen(connection, labels, now, touched, changes, kinds, degrees)
     now[now[:, 0] == 0] = 0
-    rows = {"edge_label": np.concatenate([labels[:, None], now], axis=1), "degree": degrees}
     at = (touched.label == known.typed) & (touched.direction == IN) & (touched.vertex < LITERAL_BASE)
-    classes, vertices = touched.vertex[at], touched.after[at]
-    log = tables.Log() if cached.degrees is None else cached.degrees.log
-    pairs: Ints | None = np.empty((0, 5), np.int64)
-    if typed is not None:
-        moved = touched.moved[at]
-        rows["vertex_label"] = rows_of_columns(classes[moved], vertices[moved])
-        pairs = rows["label_pair"] = np.concatenate(_pairs(known, touched, changes), axis=1)
-        if log.pairs(connection) + len(pairs) > statistics.PAIRS // 2:  # some may be dropped
-            del rows["label_pair"]
-            log.append(connection, rows, waiting)
-            waiting.run()
-            statistics.merge_pairs(connection, typed, *listed_rows(tables.columns_of("label_pair"), pairs))
-            rows, pairs = {}, None
-    log.append(connection, rows, waiting)
-    if insertions is None:
-        waiting.run()
-    counted = dict(zip(labels.tolist(), (tuple(row) if row[0] else None for row in now.tolist()), strict=True))
-    return Counted(counted, dict(zip(classes.tolist(), vertices.tolist(), strict=True)), pairs=pairs)
+    classes = rows_of_columns(touched.vertex[at], touched.after[at])
+    pairs = np.empty((0, 5), np.int64)
+    if known.typed >= 0:
+        pairs = np.concatenate(_pairs(known, touched, changes), axis=1)
+    edge_labels = np.concatenate([labels[:, None], now], axis=1)
+    return Counts(edge_labels.tolist(), classes.tolist(), degrees.tolist(), pairs.tolist())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -129,6 +129,51 @@ class StatisticsLookup:
         )
         return new
 
+    # --- what is in memory, of single vertices and labels
+
+    def is_fresh(self, vertex: int) -> bool:
+        """Whether a vertex was in no triple before."""
+        return vertex >= (self._fresh if vertex < LITERAL_BASE else self._fresh_literals)
+
+    def degree_in_memory(self, direction: int, label: int, vertex: int) -> tuple[int, int] | None:
+        """Return how many triples of a label a vertex had, and how many with a literal; None if memory does not tell.
+
+        A class has as many as it has vertices.
+        """
+        if label == self.typed and direction == IN and vertex < LITERAL_BASE:
+            counts = self._known.vertex_labels
+            return None if counts is None else (counts.get(vertex, 0), 0)
+        if self.is_fresh(vertex):
+            return 0, 0
+        table = None if self._known.degrees is None else self._known.degrees.table(direction, label)
+        return None if table is None else table.look_at(vertex)
+
+    def edge_labels_in_memory(self, labels: AbstractSet[int]) -> dict[int, list[int]] | None:
+        """Return the rows of edge labels without their ids, zeros where there is none; None if memory lacks them."""
+        rows = self._known.edge_labels
+        return None if rows is None else {label: [*rows.get(label, (0,) * 8)] for label in labels}
+
+    def classes_in_memory(self, vertices: Sequence[int], come: Sequence[tuple[int, int]]) -> dict[int, set[int]] | None:
+        """Return the vertex labels that some vertices had, which get none; None if memory does not tell.
+
+        ``come`` are (vertex, class) that the change gives.
+        """
+        if not vertices:
+            return {}
+        pairs = np.array(come, np.int64).reshape(-1, 2)
+        found = self._objects(np.array(vertices, np.int64), pairs, pairs[:0])
+        if found is None:
+            return None
+        return {
+            vertex: {label for label in classes if label < LITERAL_BASE}
+            for vertex, classes in zip(vertices, found, strict=True)
+        }
+
+    # --- what the file is asked for
+
+    def _objects(self, subjects: Ints, come: Ints, gone: Ints) -> list[set[int]] | None:
+        return self._known.objects(lambda: self._connection, self.typed, subjects, (come, gone))
+
     def _rows_of(self, table: str, columns: str, ids: Ints) -> Ints:
         """Return the rows of some ids; a handful are looked up one by one, else DuckDB unpacks those between them."""
         self._insertions.run(table)
@@ -233,7 +278,7 @@ class StatisticsLookup:
         asked = each_number(vertices[(vertices < LITERAL_BASE) & ~self.fresh(vertices)])
         if not len(asked):
             return np.empty((0, 2), np.int64)
-        objects = self._known.objects(lambda: self._connection, self.typed, asked, (come, gone))
+        objects = self._objects(asked, come, gone)
         if objects is not None:
             had = [(id, c) for id, classes in zip(asked.tolist(), objects, strict=True) for c in classes]
             rows = np.array([row for row in had if row[1] < LITERAL_BASE], np.int64).reshape(-1, 2)

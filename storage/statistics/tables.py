@@ -9,15 +9,13 @@ log-structured merge; O'Neil et al., 1996).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphdb.storage.file.prepared_sql import Insertions, execute, has_rows
 
 if TYPE_CHECKING:
     import duckdb
-    import numpy as np
-    from numpy.typing import NDArray
 
 APPENDED = ("degree", "label_pair")
 """Tables of which the log has differences."""
@@ -70,17 +68,17 @@ class Log:
     def append(
         self,
         connection: duckdb.DuckDBPyConnection,
-        rows: Mapping[str, NDArray[np.int64]],
+        rows: Mapping[str, Sequence[Sequence[int]]],
         insertions: Insertions,
     ) -> None:
         """Append a change: new rows of ``edge_label`` and ``vertex_label``, differences of the others.
 
-        Rows (int64 [rows, columns], as :func:`columns_of` names them) of labels without a triple or a vertex are zeros
+        Rows (with the columns that :func:`columns_of` names) of labels without a triple or a vertex are zeros
         behind their ids.  A log that has grown long is emptied; otherwise the change waits among the ``insertions``.
         """
         self.pairs(connection)
         assert self._changes is not None
-        found = [[_NUMBERS[table], *row] for table, some in rows.items() for row in some.tolist()]
+        found = [[_NUMBERS[table], *row] for table, some in rows.items() for row in some]
         if not found:
             return
         insertions.add("counted", {"rows": [str(found)]})

@@ -19,7 +19,7 @@ from graphdb.storage.arrays import small_joins
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 from graphdb.storage.file.prepared_sql import Insertions
 from graphdb.storage.graph.changes import Changes
-from graphdb.storage.statistics import incremental, labels
+from graphdb.storage.statistics import few_triples, incremental, labels
 from graphdb.storage.statistics import known as held_of_file
 from graphdb.storage.statistics import tables as label_tables
 from graphdb.storage.statistics.degrees import Degrees
@@ -68,6 +68,7 @@ def change(
         insert(connection, name, data)
     connection.execute("DELETE FROM _graphdb.triple t USING removed r WHERE (t.label, t.subject, t.object) = "
                        "(r.label, r.subject, r.object)")  # fmt: skip
+    rows = tables(connection, "edge_label", "vertex_label")
     insertions, columns = Insertions(connection), zip(*sorted(added), strict=True)
     if added:
         names = zip(("label", "subject", "object"), columns, strict=True)
@@ -81,7 +82,9 @@ def change(
         fresh, literals = (
             1 + max((v for v in others if (v >= LITERAL_BASE) is which), default=-1) for which in (False, True)
         )
-        known = KnownStatistics(degrees=degrees)
+        edge_labels: dict[int, tuple[int, ...]] = {label: tuple(row) for label, *row in rows["edge_label"]}
+        known = KnownStatistics(None, None, TYPE, edge_labels, dict(rows["vertex_label"]), degrees)
+        known = known if degrees is not None else KnownStatistics()
         incremental.change(connection, of, fresh, max(literals, LITERAL_BASE), known, insertions=insertions)
         insertions.run()
         if degrees is not None:
@@ -152,6 +155,37 @@ def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples, int | Non
     labels.refresh(changed, np.array([1, 2], np.int64))
     assert (tables(changed)["degree"], tables(changed)["label_pair"]) == counted(known)
     changed.close()
+
+
+def test_few_triples_equal_a_recount(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is counted one triple after the other, where memory has all that it takes."""
+    monkeypatch.setattr("graphdb.storage.statistics.degrees.LOOKS", 0)
+    random, connection, known = np.random.default_rng(5), empty(), set[tuple[int, int, int]]()
+    degrees, one_by_one = Degrees(1 << 20), 0
+    few = few_triples.counted
+
+    def noted(lookup: held_of_file.StatisticsLookup, added: np.ndarray) -> few_triples.Counts | None:
+        nonlocal one_by_one
+        found = few(lookup, added)
+        one_by_one += found is not None
+        return found
+
+    monkeypatch.setattr(few_triples, "counted", noted)
+    for step in range(40):
+        ends = [*range(1, RESOURCES), *range(LITERAL_BASE, LITERAL_BASE + LITERALS)]
+        s, o = random.integers(1, min(3 + step // 4, RESOURCES), 4).tolist(), random.choice(ends, 4).tolist()
+        some = set(zip(random.choice([TYPE, 1, 2, 3], 4).tolist(), s, o, strict=True)) - known
+        gone = {min(known)} if step % 10 == 9 else set()
+        change(connection, some, gone, by_few=True, degrees=degrees)
+        known = (known - gone) | some
+        if step % 5 == 4:
+            fresh = empty()
+            insert(fresh, "_graphdb.triple", known)
+            labels.refresh(fresh, np.array([label for label, _, _ in known], np.int64))
+            assert tables(connection) == tables(fresh)
+            fresh.close()
+    assert one_by_one > 15
+    connection.close()
 
 
 @pytest.mark.parametrize("by_few", [False, True])
