@@ -36,8 +36,10 @@ class Insertions:
         """Let rows of a table of the graph wait; those that wait for the same table are inserted."""
         self.run(table)
         given = {name: [*values] for name, values in columns.items() if any(value is not None for value in values)}
-        # Types are the values' own: to look up those that are named takes DuckDB a tenth of the statement.
-        sql = f"INSERT INTO _graphdb.{table} ({', '.join(given)}) SELECT {', '.join(['unnest(?)'] * len(given))}"
+        # Types are the values' own, for to look up those that are named takes DuckDB a tenth of the statement, and each
+        # column has a name, for without one DuckDB writes the values out as its name.
+        lists = ", ".join(f"unnest(?) AS c{i}" for i in range(len(given)))
+        sql = f"INSERT INTO _graphdb.{table} ({', '.join(given)}) SELECT {lists}"
         self._waiting[table] = sql, [*given.values()]
 
     def run(self, *tables: str) -> None:
