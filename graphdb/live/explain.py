@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphdb.incremental.delta_plan import DeltaPlan, VertexStep
 from graphdb.incremental.induced import is_induced
 from graphdb.live.aggregates.grouping import Accumulators, Change
-from graphdb.live.standing import Standing
+from graphdb.live.standing import Branch, Standing
 
 if TYPE_CHECKING:
     from graphdb.live.matches.following import Following
@@ -25,9 +25,7 @@ def explained(each: Standing, names: Names) -> Iterator[str]:
         yield f"maintained by comparing its answers after and before each batch, because {each.why}"
     else:
         yield "maintained by delta plans"
-        yield from _plans(each.parts, names)
-        if each.way.asked_anew:
-            yield "  rows are asked for before and after a batch, for the vertices of what these find"
+        yield from _plans(each.branches, names)
         if each.accumulators is not None:
             yield from _groups(each.accumulators, each.definition.text)
     stored = "its answer is stored" if own.stored else "its answer is not stored"
@@ -35,9 +33,19 @@ def explained(each: Standing, names: Names) -> Iterator[str]:
     yield f"{stored}; of its changes at least {own.changes:,} rows{age}, from batch {own.since:,} on"
 
 
-def _plans(parts: Sequence[Following], names: Names) -> Iterator[str]:
-    """Yield lines that say how matches that come and go are found."""
+def _plans(branches: Sequence[Branch], names: Names) -> Iterator[str]:
+    """Yield lines that say how rows that come and go are found."""
     numbers = count(1)
+    for i, branch in enumerate(branches):
+        if len(branches) > 1:
+            yield f"  part {i + 1} of {len(branches)}"
+        yield from _matches(branch.way.parts, numbers, names)
+        if branch.way.asked_anew:
+            yield "  rows are asked for before and after a batch, for the vertices of what these find"
+
+
+def _matches(parts: Sequence[Following], numbers: Iterator[int], names: Names) -> Iterator[str]:
+    """Yield lines that say how matches that come and go are found."""
     for part in parts:
         if part.matcher is None or part.delta is None:
             yield "  vertices of which labels or properties changed"

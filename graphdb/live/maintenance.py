@@ -17,24 +17,28 @@ from graphdb.common.errors import (
     ExecutionError,
     GraphDBError,
     NotSupportedError,
+    ParseError,
     QueryInterrupted,
     QueryTimeout,
+    TypeMismatchError,
 )
 from graphdb.common.stopping import check_stop
 from graphdb.live import definitions
-from graphdb.live.aggregates.grouping import Accumulators, NotGrouped
+from graphdb.live.aggregates.grouping import Accumulators, signature_of
 from graphdb.live.aggregates.groups import AGAIN, TABLES, Groups
+from graphdb.live.aggregates.over_groups import NotGrouped
 from graphdb.live.answers import ADDED, FORMER, FRESH, REMOVED, Answer
 from graphdb.live.definitions import Definition
 from graphdb.live.engine import Engine
 from graphdb.live.former import Former
+from graphdb.live.gathered import Gathered
 from graphdb.live.matches.delta import Net
 from graphdb.live.matches.matching import Batch, Matcher
-from graphdb.live.matches.required import NotIncremental, runnable
+from graphdb.live.matches.required import NotIncremental
 from graphdb.live.prepared import PreparedQueries
 from graphdb.live.rows import Rows
 from graphdb.live.rows_anew import RowsAnew
-from graphdb.live.standing import Standing, Took
+from graphdb.live.standing import Branch, Standing, Took
 from graphdb.plan.executor import Overran
 from graphdb.relational.query import Prepared
 from graphdb.results.display import made_in_python
@@ -208,13 +212,14 @@ class Maintenance:
         if any(part.delta is None for part in each.parts):
             with self._former.opened() as state:
                 self.bind(each, state)
-        way, before = each.way, [(part.delta, part.resources) for part in each.parts]
+        bound = each.bound
+        before = [(part.delta, part.resources) for part in each.parts]
         if any(part.concerned(net, snapshot.store.type_label) for part in each.parts):
             self.bind(each, snapshot)
         if each.why is not None:
             return each.why
         batches: list[Batch] = []
-        for part, (former, resources) in zip(each.parts, before, strict=True) if each.way is way else ():
+        for part, (former, resources) in zip(each.parts, before, strict=True) if each.bound == bound else ():
             if former is None:
                 break
             batch = part.batch(former, resources, net, snapshot, self._former.opened)
@@ -237,25 +242,34 @@ class Maintenance:
             groups = Groups(raw, each.definition, each.accumulators)
             check = each.pace.limited(check_stop, size, groups.matches)
             anew = each.pace.anew or math.inf
-        with self._rows(raw, each, batches) as rows:
-            try:
-                for at, part in enumerate(each.parts):
-                    take = rows.taker(part, batches[at].read)
-                    part.find(batches[at], snapshot, self._former.opened, self.engine, take, check, anew)
-            except Overran:
-                each.pace.overran(size)
-                each.lose_matchers(at + 1)  # which did not get the batch
-                return "to aggregate anew is expected to take less time than to match its changes", False
-            rows.finish()
+        gathered, waiting = Gathered(raw, each), iter(batches)
+        at = 0
+        for branch in each.branches:
+            own = [next(waiting) for _ in branch.way.parts]
+            with self._rows(raw, each, branch, own) as rows:
+                try:
+                    for part, batch in zip(branch.way.parts, own, strict=True):
+                        at += 1
+                        take = rows.taker(part, batch.read)
+                        part.find(batch, snapshot, self._former.opened, self.engine, take, check, anew)
+                except Overran:
+                    each.pace.overran(size)
+                    each.lose_matchers(at)  # which did not get the batch
+                    return "to aggregate anew is expected to take less time than to match its changes", False
+                rows.finish()
+            gathered.add(some=rows.some)
+        gathered.finish()
         each.pace.matched(size)
-        return None, rows.some
+        return None, gathered.some
 
-    def _rows(self, raw: duckdb.DuckDBPyConnection, each: Standing, batches: Sequence[Batch]) -> Rows | RowsAnew:
+    def _rows(
+        self, raw: duckdb.DuckDBPyConnection, each: Standing, branch: Branch, batches: Sequence[Batch]
+    ) -> Rows | RowsAnew:
         """Return what makes rows of what is found."""
-        if each.way.asked_anew:
-            return RowsAnew(raw, self.engine, each, self._former, self._state.snapshot(), self._prepared)
+        if branch.way.asked_anew:
+            return RowsAnew(raw, self.engine, each, branch, self._former, self._state.snapshot(), self._prepared)
         renewed = any(batch.renewed for batch in batches)
-        return Rows(raw, self.engine, each, self._former.opened if renewed else None)
+        return Rows(raw, self.engine, branch, each.definition.text, self._former.opened if renewed else None)
 
     def explainable(self, each: Standing) -> Standing:
         """Return a continuous query with its delta plans, where it has some, over the graph of now."""
@@ -272,36 +286,62 @@ class Maintenance:
         before, each.accumulators = each.accumulators, None
         self._prepared.drop(each.definition.number)
         self._former.rename(each.definition.number)
-        each.why = None
-        for way in each.ways:
-            each.way = way
-            try:
-                columns = self._bound(each, snapshot)
-                if each.grouping is not None:
-                    edges = (edge for part in each.parts if part.delta for edge in part.delta.pattern.edges)
-                    parallel = any(edge.parallel for edge in edges)
-                    each.accumulators = each.grouping.typed(columns, parallel=parallel)
-            except (NotIncremental, NotGrouped) as error:
-                each.why = str(error)
-                way.forget()
-                continue
-            each.why = None
-            for other in each.ways:
-                if other is not way:
-                    other.forget()
-            break
+        try:
+            found = [self._bind(each, branch, snapshot) for branch in each.branches]
+            first = each.branches[0]
+            if any(branch.columns != first.columns for branch in each.branches) or len({*map(repr, found)}) > 1:
+                raise NotGrouped("the parts of a UNION have columns of different types")
+            each.why, each.accumulators = None, found[0]
+        except (NotIncremental, NotGrouped) as error:
+            each.why = str(error)
+            for branch in each.branches:
+                branch.forget()
         each.grouped = each.grouped and each.accumulators == before
 
-    def _bound(self, each: Standing, snapshot: Snapshot) -> Sequence[Column]:
-        """Bind what is followed of a query, and return the columns of its rows; raises NotIncremental."""
-        bound = [part.bind(self.engine, snapshot) for part in each.parts]
+    def _bind(self, each: Standing, branch: Branch, snapshot: Snapshot) -> Accumulators | None:
+        """Bind what is followed of a branch in the first way that maintains it, and return what follows its groups.
+
+        Raises
+        ------
+        NotIncremental, NotGrouped
+            There is no such way.
+        """
+        for way in branch.ways:
+            branch.way = way
+            try:
+                columns = self._bound(each, branch, snapshot)
+                branch.columns = signature_of(columns)
+                found = None
+                if each.grouping is not None:
+                    edges = (edge for part in way.parts if part.delta for edge in part.delta.pattern.edges)
+                    parallel = any(edge.parallel for edge in edges)
+                    found = each.grouping.typed(columns, snapshot, each.definition.text, parallel=parallel)
+            except (NotIncremental, NotGrouped) as error:
+                why = error
+                way.forget()
+                continue
+            for other in branch.ways:
+                if other is not way:
+                    other.forget()
+            return found
+        raise why
+
+    def _bound(self, each: Standing, branch: Branch, snapshot: Snapshot) -> Sequence[Column]:
+        """Bind what is followed of a branch, and return the columns of its rows; raises NotIncremental."""
+        bound = [part.bind(self.engine, snapshot) for part in branch.way.parts]
         prepared: Prepared | Program = bound[0]
-        if each.way.asked_anew:
-            assert each.rows_of is not None
-            with self.engine.prepared(runnable(each.rows_of), each.definition.text, snapshot) as (_, prepared):
-                if prepared.computing is not None:
-                    raise NotIncremental("Python computes a part of it")
-                self._prepared.put(each.definition.number, snapshot, prepared)
+        if branch.way.asked_anew:
+            try:
+                with self.engine.prepared(branch.query, each.definition.text, snapshot) as (_, prepared):
+                    if prepared.computing is not None:
+                        raise NotIncremental("Python computes a part of it")
+                    self._prepared.put(branch.key, snapshot, prepared)
+            except (
+                BindError,
+                ParseError,
+                TypeMismatchError,
+            ) as error:  # if it is wrong as it is written, too, this is told then
+                raise NotIncremental(error.message) from None
         if any(made_in_python(column.type) for column in prepared.projection.columns):
             raise NotIncremental("Python computes a part of it")
         return prepared.projection.columns
@@ -327,7 +367,7 @@ class Maintenance:
         assert each.accumulators is not None
         groups = Groups(raw, each.definition, each.accumulators)
         query, named = each.accumulators.narrowed(partial(groups.lost, most=_NARROWED))
-        with self.engine.prepared(runnable(query), each.definition.text) as (run, prepared):
+        with self.engine.prepared(query.query, each.definition.text) as (run, prepared):
             if named and type(prepared) is Prepared and prepared.plan is not None:
                 ids = self._state.snapshot().lookup.ids({iri for iris in named.values() for iri in iris})
                 vertices = {name: np.array(sorted(ids[iri] for iri in iris), np.int64) for name, iris in named.items()}
@@ -338,10 +378,10 @@ class Maintenance:
         """Store the groups of a query, and make a table of its answer."""
         groups = Groups(raw, each.definition, accumulators)
         for name, query in accumulators.distinct.items():
-            with self.engine.prepared(runnable(query), each.definition.text) as (run, prepared):
+            with self.engine.prepared(query.query, each.definition.text) as (run, prepared):
                 self.engine.into(AGAIN[5:], run, prepared)
             groups.fill_values(name)
-        with self.engine.prepared(runnable(accumulators.query), each.definition.text) as (run, prepared):
+        with self.engine.prepared(accumulators.query.query, each.definition.text) as (run, prepared):
             self.engine.into(AGAIN[5:], run, prepared)
         groups.fill()
         each.grouped = True
@@ -404,7 +444,7 @@ class Maintenance:
             self._whole(raw, each)
             self._note(raw, each, begun)
         else:
-            with self._rows(raw, each, ()) as rows:
+            with self._rows(raw, each, each.branches[0], ()) as rows:
                 rows.make_none(FRESH)
         answer = Answer(raw, definition)
         for name in answer.names():

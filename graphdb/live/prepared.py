@@ -16,41 +16,45 @@ if TYPE_CHECKING:
     from graphdb.relational.snapshot import Snapshot
     from graphdb.storage.graph.changes import Changes
 
+Key = tuple[int, int]
+"""The number of a continuous query, and that of a branch of it."""
+
 
 class PreparedQueries:
-    """What was prepared of continuous queries, by their numbers, over states of one connection that follow each other.
+    """What was prepared of the branches of continuous queries, over states of one connection that follow each other.
 
     It reads tables of properties: these go on from state to state until a property changes, or a state is read anew.
     """
 
     def __init__(self) -> None:
-        self._found: dict[int, tuple[object, Prepared | Program]] = {}
-        self._chosen: dict[int, frozenset[int]] = {}
-        """By the numbers of queries, the labels among whose single edges they choose, by places in tables of all."""
+        self._found: dict[Key, tuple[object, Prepared | Program]] = {}
+        self._chosen: dict[Key, frozenset[int]] = {}
+        """By the same keys, the labels among whose single edges they choose, by places in tables of all."""
 
-    def get(self, number: int, snapshot: Snapshot) -> Prepared | Program | None:
-        """Return what was prepared of a query, if its tables are there."""
-        lineage, found = self._found.get(number, (None, None))
+    def get(self, key: Key, snapshot: Snapshot) -> Prepared | Program | None:
+        """Return what was prepared of a branch, if its tables are there."""
+        lineage, found = self._found.get(key, (None, None))
         return found if lineage is snapshot.properties.lineage else None
 
-    def put(self, number: int, snapshot: Snapshot, prepared: Prepared | Program) -> None:
-        """Note what was prepared of a query over a state."""
-        self._found[number] = snapshot.properties.lineage, prepared
+    def put(self, key: Key, snapshot: Snapshot, prepared: Prepared | Program) -> None:
+        """Note what was prepared of a branch over a state."""
+        self._found[key] = snapshot.properties.lineage, prepared
         choices = (choice for bound in _bounds(prepared) for choice in bound.choices.values())
-        self._chosen[number] = frozenset(label for choice in choices for label in choice.labels)
+        self._chosen[key] = frozenset(label for choice in choices for label in choice.labels)
 
     def drop(self, number: int) -> None:
-        """Forget a query, whose names stand for something else."""
-        self._found.pop(number, None)
+        """Forget the branches of a query, whose names stand for something else."""
+        for key in [key for key in self._found if key[0] == number]:
+            del self._found[key]
 
     def follow(self, changes: Changes, type_label: int | None) -> None:
         """Forget all where more changed than edges without properties, and those of which chosen edges did."""
         rows, single = np.concatenate([changes.removed, changes.added]), changes.edges
         if is_fact(rows, type_label).any() or single.triples is None or len(single.triples):
             self._found.clear()
-        for number in [*self._found]:
-            if not self._chosen[number].isdisjoint(changes.labels):
-                self.drop(number)
+        for key in [*self._found]:
+            if not self._chosen[key].isdisjoint(changes.labels):
+                del self._found[key]
 
 
 def _bounds(prepared: Prepared | Program) -> list[BoundPattern]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.grammar import syntax as ast
 from graphdb.live.aggregates.distinct_values import NUMBER, SIGN
 from graphdb.live.aggregates.groups import MOVED, merge_moved
 from graphdb.live.answers import ADDED, REMOVED
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from graphdb.live.engine import Engine
     from graphdb.live.matches.following import Following
     from graphdb.live.matches.matching import Take
-    from graphdb.live.standing import Standing
+    from graphdb.live.standing import Branch
     from graphdb.relational.paths.run import PathRun
     from graphdb.relational.query import Prepared
     from graphdb.relational.snapshot import Snapshot
@@ -43,8 +44,8 @@ class Rows:
 
     Parameters
     ----------
-    raw, engine, each
-        The transaction that is open, who prepares, and the continuous query.
+    raw, engine, branch, text
+        The transaction that is open, who prepares, and the query with the text in which it stands.
     former
         Yields the state before the batch: of it the rows are that go, where vertices are renewed; None: of now.
     """
@@ -53,11 +54,13 @@ class Rows:
         self,
         raw: duckdb.DuckDBPyConnection,
         engine: Engine,
-        each: Standing,
+        branch: Branch,
+        text: str,
         former: Callable[[], AbstractContextManager[Snapshot]] | None,
     ) -> None:
-        self._raw, self._engine, self._each, self._former = raw, engine, each, former
-        delta = each.parts[0].delta
+        self._raw, self._engine, self._former = raw, engine, former
+        self._branch, self._text = branch, text
+        delta = branch.way.parts[0].delta
         assert delta is not None  # or delta plans do not maintain it
         self._delta = delta
         self._open = ExitStack()
@@ -146,9 +149,9 @@ class Rows:
         """Return what makes rows of matches that come, or go."""
         now = come or self._former is None
         if now not in self._prepared:
-            assert self._each.rows_of is not None
+            assert isinstance(self._branch.query, ast.Query)  # or it has no one pattern
             state = None if now or self._former is None else self._open.enter_context(self._former())
-            opened = self._engine.projected(self._each.rows_of, self._each.definition.text, state)
+            opened = self._engine.projected(self._branch.query, self._text, state)
             run, prepared = self._open.enter_context(opened)
             assert prepared is not None  # as it was when the query was bound
             self._prepared[now] = run, prepared

@@ -1,4 +1,4 @@
-"""The rows that a batch changes of a query with OPTIONAL MATCH, or of single vertices: asked for before and after it.
+"""The rows that a batch changes of a query that is more than one pattern: asked for before and after it.
 
 Delta plans say which bindings of what is required have other rows (:mod:`.matches.required`).  The query is run for
 their vertices alone over either state: rows that are the same in both cancel out.
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from graphdb.live.aggregates.distinct_values import NUMBER, SIGN
 from graphdb.live.aggregates.groups import MOVED, merge_moved
 from graphdb.live.answers import ADDED, FRESH, REMOVED, Answer
-from graphdb.live.matches.required import runnable
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from graphdb.live.matches.following import Following
     from graphdb.live.matches.matching import Take
     from graphdb.live.prepared import PreparedQueries
-    from graphdb.live.standing import Standing
+    from graphdb.live.standing import Branch, Standing
     from graphdb.relational.snapshot import Snapshot
 
 Ints = NDArray[np.int64]
@@ -42,8 +41,8 @@ class RowsAnew:
 
     Parameters
     ----------
-    raw, engine, each, former
-        The transaction that is open, who prepares, the continuous query, and the state before.
+    raw, engine, each, branch, former
+        The transaction that is open, who prepares, the continuous query, what of it is asked for, and the state before.
     now, prepared
         The state of now, and what was prepared over such.
     """
@@ -53,11 +52,12 @@ class RowsAnew:
         raw: duckdb.DuckDBPyConnection,
         engine: Engine,
         each: Standing,
+        branch: Branch,
         former: Former,
         now: Snapshot,
         prepared: PreparedQueries,
     ) -> None:
-        self._raw, self._engine, self._each, self._former = raw, engine, each, former
+        self._raw, self._engine, self._each, self._branch, self._former = raw, engine, each, branch, former
         self._now, self._prepared = now, prepared
         self._vertices: dict[tuple[str, ...], dict[str, list[Ints]]] = {}
         """Of the bindings that are found, by the names of which there are some."""
@@ -115,7 +115,7 @@ class RowsAnew:
 
     def make_none(self, table: str) -> None:
         """Make a table of no rows."""
-        (first, *_) = self._each.parts
+        (first, *_) = self._branch.way.parts
         assert first.delta is not None
         with self._asked(None, {vertex.name: np.empty(0, np.int64) for vertex in first.delta.pattern.vertices}):
             self._raw.execute(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS FROM {_ROWS}")
@@ -140,11 +140,10 @@ class RowsAnew:
     @contextmanager
     def _asked(self, state: Snapshot | None, vertices: dict[str, Ints]) -> Iterator[None]:
         """Show SQL the rows that a state, None for that of now, has for some vertices, by the names that they have."""
-        each, own = self._each, self._each.definition.number
-        assert each.rows_of is not None
+        own = self._branch.key
         known, over = (self._prepared, self._now) if state is None else (self._former.prepared, state)
-        query, text, general = runnable(each.rows_of), each.definition.text, known.get(own, over)
-        with self._engine.among(query, text, vertices, general, state) as (run, prepared, general):
+        text, general = self._each.definition.text, known.get(own, over)
+        with self._engine.among(self._branch.query, text, vertices, general, state) as (run, prepared, general):
             known.put(own, over, general)
             rows = self._engine.rows(run, prepared)
             self._connection = self._connection or run.connection

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse
+from graphdb.grammar.walk import walk
 from graphdb.live.engine import Query
 from graphdb.live.matches.delta import cut
 from graphdb.live.matches.following import Following
 from graphdb.live.matches.outside import reads_outside
 from graphdb.live.matches.pace import Pace
-from graphdb.live.matches.required import NotIncremental, bindings, is_one_pattern
+from graphdb.live.matches.required import NotIncremental, bindings, one_pattern
 
 if TYPE_CHECKING:
     from graphdb.live.aggregates.grouping import Accumulators, Grouping
     from graphdb.live.definitions import Definition
+    from graphdb.live.forms.linear import Linear
 
 _NOTED = 100
 """Batches of which it is noted what they took."""
@@ -52,23 +54,49 @@ class Way(NamedTuple):
 NO_WAY = Way((), False)
 
 
-def ways(rows_of: ast.Query, text: str) -> list[Way]:
-    """Return how delta plans may maintain a query whose rows are made of matches, the quickest first.
+class Branch:
+    """A linear query whose rows, with those of others, the answer is made of.
+
+    Attributes
+    ----------
+    key
+        What it is known by: the number of the continuous query, and its own.
+    query
+        It as what prepares queries takes it.
+    ways
+        In which ways delta plans may maintain it: of these the first that does.
+    way
+        The one that does, as it was bound last.
+    columns
+        What its columns were then: :func:`.grouping.signature_of`.
 
     Raises
     ------
     NotIncremental
-        They never do, whatever the data.
+        Delta plans never maintain it, whatever the data.
     """
-    if reads_outside(rows_of):
-        raise NotIncremental("it may read of a resource that its pattern does not bind")
-    found = [Way((Following(rows_of, rows_of, text),), False)] if is_one_pattern(rows_of) else []
-    try:
-        found.append(Way(tuple(Following(part, rows_of, text) for part in bindings(rows_of)), True))
-    except NotIncremental:
-        if not found:
-            raise
-    return found
+
+    def __init__(self, key: tuple[int, int], rows_of: Linear, text: str) -> None:
+        self.key, self.query = key, rows_of.query
+        self.ways: list[Way] = []
+        if reads_outside(self.query):
+            raise NotIncremental("it may read of a resource that its pattern does not bind")
+        if (pattern := one_pattern(rows_of)) is not None:
+            self.query = pattern
+            self.ways.append(Way((Following(pattern, pattern, text),), False))
+        try:
+            parts = tuple(Following(part, self.query, text) for part in bindings(rows_of))
+            self.ways.append(Way(parts, True))
+        except NotIncremental:
+            if not self.ways:
+                raise
+        self.way = self.ways[0]
+        self.columns: list[object] = []
+
+    def forget(self) -> None:
+        """Drop what was made of the graph."""
+        for way in self.ways:
+            way.forget()
 
 
 class Standing:
@@ -83,20 +111,17 @@ class Standing:
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
         self.query: Query = parse(definition.text)  # type: ignore[assignment]  # it was one when it was created
-        self.rows_of: ast.Query | None = None
-        """The query whose rows are made of matches; None where delta plans never maintain it."""
+        self.branches: tuple[Branch, ...] = ()
+        """Whose rows are made of matches; none where delta plans never maintain it."""
         self.grouping: Grouping | None = None
         """What is made of these rows, where it aggregates."""
         self.never: str | None = None
         """Why delta plans never maintain it, whatever the data."""
-        self.ways: list[Way] = []
-        """In which ways delta plans may maintain it: of these the first that does."""
-        self.way = NO_WAY
-        """The one that does, as it was bound last."""
         try:
-            self.rows_of, self.grouping = cut(self.query)
-            self.ways = ways(self.rows_of, definition.text)
-            self.way = self.ways[0]
+            rows_of, self.grouping = cut(self.query)
+            self.branches = tuple(
+                Branch((definition.number, i), each, definition.text) for i, each in enumerate(rows_of)
+            )
         except NotIncremental as error:
             self.never = str(error)
         self.accumulators: Accumulators | None = None
@@ -113,14 +138,23 @@ class Standing:
 
     @property
     def parts(self) -> tuple[Following, ...]:
-        """The patterns whose matches are followed."""
-        return self.way.parts
+        """The patterns whose matches are followed, of all branches."""
+        return tuple(part for branch in self.branches for part in branch.way.parts)
+
+    @property
+    def bound(self) -> list[object]:
+        """How its branches were bound last.
+
+        Where UNION or UNWIND puts values together, the types of all of them say how SQL has each.
+        """
+        putting = len(self.branches) > 1 or any(isinstance(part, ast.UnwindClause) for part in walk(self.query))
+        return [(id(branch.way), branch.columns if putting else None) for branch in self.branches]
 
     def forget(self) -> None:
         """Drop what was made of the graph."""
         self.accumulators, self.grouped = None, False
-        for way in self.ways:
-            way.forget()
+        for branch in self.branches:
+            branch.forget()
 
     def lose_matchers(self, first: int = 0) -> None:
         """Drop the matchers of parts, from some part on, that did not follow a batch: they would be behind."""

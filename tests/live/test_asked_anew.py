@@ -87,6 +87,11 @@ def query(draw: Draw) -> str:
         conditions.append(one(draw, SUBQUERIES).format(*names))
     if conditions:
         text += f" WHERE {' OR '.join(conditions) if draw.random() < 0.2 else ' AND '.join(conditions)}"
+    passed = ", ".join(dict.fromkeys(names))
+    if draw.random() < 0.15:
+        text = f"CALL {{ {text} RETURN {passed} }}"
+    elif draw.random() < 0.2:
+        text += f" WITH {passed}{one(draw, ('', ' WHERE a.k > 0', ' WHERE NOT (a)-[:S]->(:A)'))}"
     for new in "cd"[: int(draw.choice(3, p=[0.4, 0.4, 0.2]))]:
         start = one(draw, tuple(names))
         mode = one(draw, MODES)

@@ -35,9 +35,10 @@ def test_delta_plans_are_printed() -> None:
     [
         ("MATCH INDUCED (a), (b) RETURN count(*) AS n", "its pattern has a vertex without edges"),
         ("MATCH (a)-->(b) RETURN DISTINCT *", "its columns are those of the pattern"),
-        ("MATCH (a)-->(b) RETURN a.i AS i, a.i + count(*) AS n", "made of aggregates and of what is grouped by"),
+        ("MATCH (a)-->(b) RETURN a.i AS i, collect(b) + a.i AS l", "of other types than SQL has"),
         ("MATCH (a)-->(b) RETURN a LIMIT 2", "SKIP and LIMIT choose among all rows"),
-        ("MATCH (a)-->(b) OPTIONAL MATCH (b)-->(c) WITH a RETURN a", "its rows are not the matches of one pattern"),
+        ("MATCH (a)-->(b) WITH a, collect(b) AS l MATCH (a)-->(c) RETURN c, l", "a WITH aggregates"),
+        ("MATCH (a)-->(b) WITH a, count(*) AS n RETURN sum(n) AS s", "what aggregates is aggregated in turn"),
         ("MATCH (a)-->(b), (:C) RETURN a.name AS n", "its pattern has a vertex without edges"),
         ("MATCH (a)-->(b) WHERE COUNT { ()-->() } > 1 RETURN a, b", "has a pattern that its row says nothing of"),
     ],

@@ -80,7 +80,6 @@ def test_delta_plans_are_used() -> None:
         ("MATCH (a:A) OPTIONAL MATCH (a)-[:R*]->(b) RETURN a, b", "paths may be of many lengths"),
         ("MATCH (a:A) OPTIONAL MATCH (a)-[:R*0..1]->(b) RETURN a, b", "paths may have no edge"),
         ("MATCH (a:A) OPTIONAL MATCH p = shortestPath((a)-[:R*1..2]->(b:B)) RETURN a, p", "chooses among paths"),
-        ("MATCH (a:A) OPTIONAL MATCH (a)-[:R]->(b) WITH a, b RETURN a, b", "not the matches of one pattern"),
         ("MATCH (a:A) RETURN [(a)-[:R]->(b) | b.i] AS l", "whose order is not determined"),
         ("MATCH (a:A) WHERE EXISTS { (:B)-[:R]->() } RETURN a", "that its row says nothing of"),
         ("MATCH (a:A) WHERE EXISTS { MATCH (a)-[:R]->(b) WITH b RETURN b } RETURN a", "other clauses than MATCH"),

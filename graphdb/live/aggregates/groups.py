@@ -75,7 +75,8 @@ class Groups:
 
     def answer(self, into: str) -> None:
         """Make a temporary table of the answer."""
-        self._run(f"CREATE OR REPLACE TEMP TABLE {into[5:]} AS {self._own.answer(self._table)}")
+        sql, parameters = self._own.answer(self._table)
+        self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {into[5:]} AS {sql}", dict(parameters))
 
     def follow(self, again: Callable[[], None]) -> None:
         """Turn :data:`MOVED`, rows that come and go, into rows of the answer that do: :data:`ADDED`, :data:`REMOVED`.
@@ -98,8 +99,9 @@ class Groups:
             known = f"SELECT {names} FROM {AGAIN} r WHERE EXISTS (FROM {LOST} l WHERE {self._same('r', 'l')})"
             merged = f"{merged} WHERE NOT lost UNION ALL {known}"
         there = f"FROM {self._table} g WHERE EXISTS (FROM {_CHANGED} c WHERE {self._same('g', 'c')})"
-        self._run(f"CREATE OR REPLACE TEMP TABLE {REMOVED[5:]} AS {self._own.answer(f'(SELECT * {there})')}")
-        self._run(f"CREATE OR REPLACE TEMP TABLE {ADDED[5:]} AS {self._own.answer(f'({merged})')}")
+        for table, groups in ((REMOVED, f"(SELECT * {there})"), (ADDED, f"({merged})")):
+            sql, parameters = self._own.answer(groups)
+            self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS {sql}", dict(parameters))
         self._run(f"DELETE {there}")
         present = f" WHERE {NUMBER} > 0" if self._keys else ""
         self._run(f"INSERT INTO {self._table} BY NAME SELECT * FROM ({merged}){present}")

@@ -20,8 +20,11 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced, walk
 from graphdb.incremental.induced import is_induced, refuse_induced
 from graphdb.incremental.patterns import refuse
-from graphdb.live.aggregates.grouping import Grouping, NotGrouped
-from graphdb.live.matches.required import NO_MATCHES, NotIncremental, is_alone, with_optional
+from graphdb.live.aggregates.grouping import Grouping
+from graphdb.live.aggregates.over_groups import NotGrouped
+from graphdb.live.forms.linear import Linear, linear
+from graphdb.live.forms.substitution import NotRewritten
+from graphdb.live.matches.required import NO_MATCHES, NotIncremental, is_alone
 from graphdb.pattern.graph import PatternEdge, PatternGraph, PatternVertex
 from graphdb.pattern.names import ABSENT
 from graphdb.plan.executor import Block
@@ -41,25 +44,30 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 
-def cut(query: ast.Query | ast.Composite) -> tuple[ast.Query, Grouping | None]:
-    """Return the query whose rows are made of matches, and what groups it makes of them, if it does.
+def cut(query: ast.Query | ast.Composite) -> tuple[tuple[Linear, ...], Grouping | None]:
+    """Return the queries whose rows are made of matches, and what groups are made of these, if some are.
 
     Raises
     ------
     NotIncremental
         Delta plans never maintain it, whatever the data.
     """
-    if isinstance(query, ast.Composite):
-        query = with_optional(query)
-    if not query.matches:
-        raise NotIncremental(NO_MATCHES)
-    if query.returns.skip is not None or query.returns.limit is not None:
-        raise NotIncremental("SKIP and LIMIT choose among all rows")
-    if not (query.returns.distinct or contains_aggregate(query.returns)):
-        return query, None
     try:
-        grouping = Grouping.of(query)
-    except NotGrouped as error:
+        parts = linear(query)
+        branches = [branch for part in parts for branch in part]
+        if not all(any(isinstance(clause, ast.MatchClause) for clause in branch.clauses) for branch in branches):
+            raise NotIncremental(NO_MATCHES)
+        aggregated = any(branch.final or contains_aggregate(branch.returns) for branch in branches)
+        once = any(branch.returns.distinct for branch in branches)
+        if len(parts) > 1:
+            assert isinstance(query, ast.Composite)
+            if aggregated or (once and query.keeps_all):
+                raise NotIncremental("a part of its UNION aggregates, or makes rows distinct")
+            once = not query.keeps_all
+        if not (once or aggregated):
+            return tuple(branches), None
+        grouping = Grouping.of(branches)
+    except (NotRewritten, NotGrouped) as error:
         raise NotIncremental(str(error)) from None
     return grouping.rows, grouping
 
@@ -118,7 +126,12 @@ class DeltaQuery:
 
     @classmethod
     def of(
-        cls, query: ast.Query, prepared: Prepared | None, snapshot: Snapshot, text: str, whole: ast.Query
+        cls,
+        query: ast.Query,
+        prepared: Prepared | None,
+        snapshot: Snapshot,
+        text: str,
+        whole: ast.Query | ast.Composite,
     ) -> DeltaQuery:
         """Return a query with what delta plans need; it is all or a part of a ``whole``, that says what is read.
 
@@ -304,7 +317,7 @@ def _known(names: Names) -> frozenset[int]:
     return frozenset((*names.edge_labels, *names.vertex_labels, *names.hidden))
 
 
-def _resolved(query: ast.Query, names: Names, text: str) -> dict[object, int]:
+def _resolved(query: ast.Query | ast.Composite, names: Names, text: str) -> dict[object, int]:
     """Return what the names of labels and properties in a query stand for."""
     found: dict[object, int] = {}
     for piece in walk(query):

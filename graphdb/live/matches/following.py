@@ -50,7 +50,7 @@ class Following:
         How many there were when :attr:`delta` was as the graph.
     """
 
-    def __init__(self, query: ast.Query, whole: ast.Query, text: str) -> None:
+    def __init__(self, query: ast.Query, whole: ast.Query | ast.Composite, text: str) -> None:
         self.query, self._whole, self._text = query, whole, text
         self.delta: DeltaQuery | None = None
         self.matcher: Matcher | None = None

@@ -10,7 +10,7 @@ So of conditions only those are followed that say something of the pattern's own
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -18,14 +18,19 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.compose import is_plain
 from graphdb.grammar.walk import walk
 from graphdb.live.aggregates.distinct_values import NUMBER
+from graphdb.live.forms.linear import Linear
+from graphdb.live.forms.substitution import declared
 from graphdb.pattern.bind import conjuncts
 from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables, subqueries_in
 from graphdb.pattern.paths.lengths import all_hold
 from graphdb.pattern.paths.unroll import unroll
+from graphdb.semantics.aggregation import aggregates_in
 
 NO_MATCHES = "its rows are not the matches of one pattern"
 MOST_PARTS = 12
 """Patterns that are followed of one query."""
+_EXACT = frozenset({"count", "min", "max"})
+"""Aggregates that are the same in whatever order their rows come."""
 Chain = tuple[ast.MatchClause, ...]
 """Clauses of which each goes on from those before it."""
 Element = TypeVar("Element", ast.NodePattern, ast.EdgePattern)
@@ -35,52 +40,40 @@ class NotIncremental(Exception):
     """Why delta plans do not maintain a query."""
 
 
-def with_optional(query: ast.Composite) -> ast.Query:
-    """Return a query of several clauses as one of MATCH clauses, the last of which are optional.
-
-    Raises
-    ------
-    NotIncremental
-        It has others.
-    """
-    *clauses, returns = query.parts[0]
-    matches = tuple(clause for clause in clauses if isinstance(clause, ast.MatchClause))
-    if len(query.parts) > 1 or len(matches) < len(clauses) or not isinstance(returns, ast.ReturnClause):
-        raise NotIncremental(NO_MATCHES)
-    optional = [match.optional for match in matches]
-    if not matches or optional[0] or optional != sorted(optional):
-        raise NotIncremental(NO_MATCHES)
-    return ast.Query(matches, returns, span=query.span)
-
-
-def runnable(query: ast.Query) -> ast.Query | ast.Composite:
-    """Return a query as what prepares queries takes it."""
-    if is_plain(query.matches, query.returns):
-        return query
-    return ast.Composite((query.clauses,), span=query.span)
-
-
-def required(query: ast.Query) -> Chain:
-    """Return the clauses that are not optional."""
-    return tuple(match for match in query.matches if not match.optional)
+def required(clauses: Sequence[ast.ClauseNode]) -> Chain:
+    """Return the MATCH clauses that each row has a match of, wherever they stand, of vertices that are never null."""
+    found, unsure = list[ast.MatchClause](), set[str]()
+    for clause in clauses:
+        match clause:
+            case ast.MatchClause() if not clause.optional and unsure.isdisjoint(declared(clause.patterns)):
+                found.append(clause)
+            case ast.MatchClause():
+                unsure |= _names_in((clause,)) - _names_in(tuple(found))
+            case ast.UnwindClause():
+                unsure.add(clause.variable.name)
+            case ast.CallClause():
+                unsure |= {*clause.columns}
+    return tuple(found)
 
 
 def is_alone(query: ast.Query) -> bool:
     """Whether what is required is a vertex without edges."""
-    first = required(query)
+    first = required(query.matches)
     if len(first) > 1 or len(first[0].patterns) > 1:
         return False
     (path,) = first[0].patterns
     return not path.edges and path.nodes[0].iri is None
 
 
-def is_one_pattern(query: ast.Query) -> bool:
-    """Whether the rows of a query may be the matches of one pattern."""
-    subqueries = any(isinstance(part, SUBQUERIES) for part in walk(query))
-    return is_plain(query.matches, query.returns) and not is_alone(query) and not subqueries
+def one_pattern(rows_of: Linear) -> ast.Query | None:
+    """Return a query whose rows may be the matches of one pattern; None for another one."""
+    query = rows_of.query
+    if not isinstance(query, ast.Query) or is_alone(query):
+        return None
+    return None if any(isinstance(part, SUBQUERIES) for part in walk(query)) else query
 
 
-def bindings(query: ast.Query) -> tuple[ast.Query, ...]:
+def bindings(rows_of: Linear) -> tuple[ast.Query, ...]:
     """Return queries for the vertices of bindings that have other rows after a batch.
 
     Each is of one pattern: what is required, alone and with a clause or subquery, and with the clauses whose vertices
@@ -92,17 +85,20 @@ def bindings(query: ast.Query) -> tuple[ast.Query, ...]:
     NotIncremental
         It cannot be asked for some bindings alone.
     """
-    _refuse_undetermined(query)
-    components = _components(required(query))
+    _refuse_undetermined(rows_of)
+    first = required(rows_of.clauses)
+    if not first:
+        raise NotIncremental(NO_MATCHES)
+    components = _components(first)
     followed: list[tuple[list[Chain], Chain]] = [([component], ()) for component in components]
-    for chain in _chains(query):
-        followed.append(([own for own in components if _bound(own) & _bound(chain)] or components, chain))
+    for chain in _chains(rows_of, first):
+        followed.append(([own for own in components if _names_in(own) & _names_in(chain)] or components, chain))
     found: dict[ast.Query, None] = {}
     for own, chain in followed:
-        first = tuple(match for component in own for match in component)
-        returns = _returning_vertices(first, query.returns.span)
-        for matches in _followed((*first, *chain)):
-            found[replace(query, matches=matches, returns=returns)] = None
+        matches = tuple(match for component in own for match in component)
+        returns = _returning_vertices(matches, rows_of.span)
+        for plain in _followed((*matches, *chain)):
+            found[ast.Query(plain, returns, span=rows_of.span)] = None
     if len(found) > MOST_PARTS:
         raise NotIncremental(f"it takes more than {MOST_PARTS} patterns")
     return tuple(found)
@@ -142,9 +138,9 @@ def _returning_vertices(first: Chain, span: ast.Span) -> ast.ReturnClause:
     return ast.ReturnClause((*items, ast.ReturnItem(ast.CountStar(), NUMBER, NUMBER)), span=span)
 
 
-def _refuse_undetermined(query: ast.Query) -> None:
+def _refuse_undetermined(rows_of: Linear) -> None:
     """Raise NotIncremental where the rows of a binding may be others each time, or depend on patterns within lists."""
-    for part in walk(query):
+    for part in walk(rows_of.whole):
         match part:
             case ast.ListComprehension() | ast.ListPredicate() | ast.Reduce():
                 if any(isinstance(inner, SUBQUERIES) for inner in walk(part)):
@@ -153,57 +149,75 @@ def _refuse_undetermined(query: ast.Query) -> None:
                 raise NotIncremental("a subquery makes lists, whose order is not determined")
             case ast.PathPattern(selector=ast.Selector()):
                 raise NotIncremental("it chooses among paths")
+            case ast.CallClause():
+                calls = [call for call in aggregates_in(part.query) if isinstance(call, ast.FunctionCall)]
+                if not _EXACT.issuperset(call.name.lower() for call in calls):
+                    raise NotIncremental("a CALL aggregates what may differ with the order of its rows")
 
 
-def _chains(query: ast.Query) -> Iterator[Chain]:
-    """Yield what the rows of a binding depend on beside what is required: optional clauses, and subqueries."""
-    first = required(query)
-    known, clauses = _bound(first), list[tuple[set[str], Chain]]()
+def _chains(rows_of: Linear, first: Chain) -> Iterator[Chain]:
+    """Yield what the rows of a binding depend on beside what is required: other clauses, and subqueries."""
+    known, clauses, values = _bound(first), list[tuple[set[str], Chain]](), set[str]()
 
     def needed(variables: Collection[str]) -> Chain:
         return tuple(dict.fromkeys(clause for new, chain in clauses if new & {*variables} for clause in chain))
 
-    for subquery in subqueries_in(first):
-        yield from _within(subquery, (), known)
-    for match in query.matches[len(first) :]:
-        own = _bound((match,))
-        chain = (*needed(own), match)
-        clauses.append((own - known, chain))
-        known |= own
-        yield chain
-        for subquery in subqueries_in((match.patterns, match.where)):
-            yield from _within(subquery, (*needed(_variables(subquery)), match), known)
-    for subquery in subqueries_in(query.returns):
-        yield from _within(subquery, needed(_variables(subquery)), known)
+    for clause in rows_of.whole:
+        chain: Chain = ()
+        match clause:
+            case ast.MatchClause() if clause in first:
+                pass
+            case ast.MatchClause():
+                own = _bound((clause,))
+                if not values.isdisjoint(declared(clause.patterns)):
+                    raise NotIncremental("a pattern goes on from values")
+                chain = (*needed(own), clause)
+                clauses.append((own - known, chain))
+                known |= own
+                yield chain
+                chain = (clause,)
+            case ast.UnwindClause():
+                values.add(clause.variable.name)
+                clauses.append(({clause.variable.name}, needed(_variables(clause.source))))
+            case ast.CallClause():
+                values |= {*clause.columns}
+                clauses.append(({*clause.columns}, needed(_variables(clause.query))))
+                yield from _called(clause.query, needed(_variables(clause.query)), known)
+                continue
+        for subquery in subqueries_in(clause):
+            yield from _within(subquery, (*needed(_variables(subquery)), *chain), known)
 
 
 def _within(subquery: Subquery, chain: Chain, known: set[str]) -> Iterator[Chain]:
     """Yield what a subquery depends on beside what is required and a chain, among which there are ``known`` names."""
-    for matches, rest in _clauses(subquery):
-        own, there = chain, set(known)
-        for match in matches:
-            if there.isdisjoint(_bound((match,))):
-                raise NotIncremental("a subquery has a pattern that its row says nothing of")
-            own, there = (*own, match), there | _bound((match,))
-            yield own
-            for inner in subqueries_in((match.patterns, match.where)):
-                yield from _within(inner, own, there)
-        for inner in subqueries_in(rest):
-            yield from _within(inner, own, there)
+    if isinstance(subquery, ast.Subquery):
+        yield from _called(subquery.query, chain, known)
+    else:
+        yield from _matched((ast.MatchClause((subquery.pattern,)),), (), chain, known)  # lists of matches are refused
 
 
-def _clauses(subquery: Subquery) -> Iterator[tuple[Chain, object]]:
-    """Yield the MATCH clauses of each part of a subquery, and what it makes of their rows."""
-    if not isinstance(subquery, ast.Subquery):
-        yield (ast.MatchClause((subquery.pattern,)),), ()  # lists of matches are refused
-        return
-    query = subquery.query
+def _called(query: ast.Query | ast.Composite, chain: Chain, known: set[str]) -> Iterator[Chain]:
+    """Yield what a query of MATCH clauses within another one depends on; see :func:`_within`."""
     for clauses in (query.clauses,) if isinstance(query, ast.Query) else query.parts:
         matches = tuple(clause for clause in clauses if isinstance(clause, ast.MatchClause) and not clause.optional)
         rest = clauses[len(matches) :]
         if clauses[: len(matches)] != matches or not all(isinstance(clause, ast.ReturnClause) for clause in rest):
             raise NotIncremental("a subquery has other clauses than MATCH and RETURN")
-        yield matches, rest
+        yield from _matched(matches, rest, chain, known)
+
+
+def _matched(matches: Chain, rest: object, chain: Chain, known: set[str]) -> Iterator[Chain]:
+    """Yield what some clauses depend on, and what is made of their rows."""
+    own, there = chain, set(known)
+    for match in matches:
+        if there.isdisjoint(_bound((match,))):
+            raise NotIncremental("a subquery has a pattern that its row says nothing of")
+        own, there = (*own, match), there | _bound((match,))
+        yield own
+        for inner in subqueries_in((match.patterns, match.where)):
+            yield from _within(inner, own, there)
+    for inner in subqueries_in(rest):
+        yield from _within(inner, own, there)
 
 
 # --- patterns that have all matches of others, and perhaps more
@@ -264,6 +278,11 @@ def _says(condition: ast.Expression | None, names: set[str]) -> bool:
     clause = ast.MatchClause((), where=condition)
     subqueries = any(isinstance(part, SUBQUERIES) for part in walk(condition))
     return not subqueries and free_variables(condition) <= names and is_plain((clause,), ast.ReturnClause(()))
+
+
+def _names_in(chain: Chain) -> set[str]:
+    """Return the names of elements in the patterns of clauses."""
+    return {name for match in chain for name in declared(match.patterns)}
 
 
 def _bound(chain: Chain) -> set[str]:

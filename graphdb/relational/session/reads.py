@@ -197,7 +197,9 @@ def _classes(query: ast.Query, names: Names, text: str) -> frozenset[int] | None
     return frozenset(found)
 
 
-def facts_read(query: ast.Query, names: Names, type_label: int | None, text: str) -> frozenset[int] | None:
+def facts_read(
+    query: ast.Query | ast.Composite, names: Names, type_label: int | None, text: str
+) -> frozenset[int] | None:
     """Return the labels of the triples that a query reads of its vertices, beside edges; None for all."""
     found: set[int] = set()
     elements = set(_elements(query))
@@ -223,7 +225,7 @@ def facts_read(query: ast.Query, names: Names, type_label: int | None, text: str
     return frozenset(found)
 
 
-def _elements(query: ast.Query) -> Iterator[str]:
+def _elements(query: ast.Query | ast.Composite) -> Iterator[str]:
     """Yield the names of a query's vertices and edges, those of its subqueries included."""
     for piece in walk(query):
         if isinstance(piece, (ast.NodePattern, ast.EdgePattern)) and piece.variable is not None:
