@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.caches import Latest
 from graphdb.common.errors import GraphDBError
 from graphdb.gpu.background import in_background, while_alive
 from graphdb.gpu.code.compiler import Cancelled
@@ -62,6 +63,8 @@ OFTEN = 0.05
 _SPENT = "seconds without sums"
 MOST_BESIDE = 2
 """So many threads do, at most."""
+PARTS = 4096
+"""Parts of plans of which is remembered what is known."""
 
 Ints = NDArray[np.int64]
 _log = logging.getLogger("graphdb")
@@ -99,8 +102,9 @@ class Counter:
 
     def __init__(self, device: Device, graph: DeviceGraph, *, pinned: bool = False, beside_host: bool = False) -> None:
         self._device, self._graph, self._pinned, self._beside_host = device, graph, pinned, beside_host
-        self._known: set[Part] = set()
-        self._missed: dict[Part, float] = {}
+        self._known: Latest[Part, None] = Latest(PARTS)
+        """The parts whose kernels were compiled."""
+        self._missed: Latest[Part, float] = Latest(PARTS)
         """Seconds that counts took longer than with a part's kernel; other plans share it."""
         self._under_way: dict[CountingPlan, _Preparation] = {}
         self._compiling: dict[Shape, Future[None]] = {}
@@ -148,7 +152,7 @@ class Counter:
         seconds = self._start + self._bias.factor * self._seconds(summed)
         if ready is not None:
             return ExpectedCost(seconds, sums=True)
-        waited = self._compile_seconds * len(looped - self._known)
+        waited = self._compile_seconds * len(self._unknown(looped))
         waited += RANKING * unranked(self._graph, list(summed.partitions.values()))
         setup, under_way = waited + READYING * self._readying.factor, self._under_way.get(summed)
         if under_way is not None:  # what has taken so long may take as long again
@@ -171,7 +175,7 @@ class Counter:
             saved = max(saved, TRIED * seconds)
         for part in parts:
             self._missed[part] = self._missed.get(part, 0.0) + max(saved, 0.0) / len(parts)
-        if saved > 0 and sum(self._missed[part] for part in parts) >= BESIDE * expected.setup:
+        if saved > 0 and sum(self._missed.get(part, 0.0) for part in parts) >= BESIDE * expected.setup:
             self._prepare(summed)
 
     def counts_cliques(self, plan: PhysicalPlan) -> bool:
@@ -231,7 +235,11 @@ class Counter:
 
     def _new(self, plan: CountingPlan) -> set[Part]:
         """The parts of a plan that have to be compiled; all of them where none has."""
-        return (_looped(plan) - self._known) or {part for term in plan.terms for part in term.parts}
+        return self._unknown(_looped(plan)) or {part for term in plan.terms for part in term.parts}
+
+    def _unknown(self, parts: set[Part]) -> set[Part]:
+        """Those of which it is not known that their kernels were compiled."""
+        return {part for part in parts if part not in self._known}
 
     def describe(self, plan: PhysicalPlan, counting: bool) -> str:
         """What is added up: a phrase for EXPLAIN."""
@@ -425,7 +433,7 @@ class Counter:
         return self._device.memory.cached_or_built("count", plan, lambda: self._built(plan, watch))
 
     def _built(self, plan: CountingPlan, watch: Watch | None) -> DeviceCount | _Unable:
-        parts, unranked_before = _looped(plan) - self._known, unranked(self._graph, list(plan.partitions.values()))
+        parts, unranked_before = self._unknown(_looped(plan)), unranked(self._graph, list(plan.partitions.values()))
         before, started = dict(self._device.code.origins), time.monotonic()
         try:
             built = DeviceCount(self._device, self._graph, plan, while_alive if watch is None else watch.check)
@@ -436,7 +444,7 @@ class Counter:
             self._compiler.note(COMPILING * len(parts), taken)
         elif now == before and not unranked_before:
             self._readying.note(READYING, taken)
-        self._known |= _looped(plan)
+        self._known.update(dict.fromkeys(_looped(plan)))
         return built
 
     def _prepare(self, plan: CountingPlan) -> None:

@@ -9,9 +9,11 @@ holds gigabytes once these are long.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
@@ -43,6 +45,20 @@ class ByIdentity(Generic[T]):
     def clear(self) -> None:
         """Forget all."""
         self._known.clear()
+
+
+class Latest(OrderedDict[K, T]):
+    """A mapping of at most so many entries: what was set longest ago goes first."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: K, value: T) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        while len(self) > self._most:
+            self.popitem(last=False)
 
 
 class TextCache(Generic[T]):

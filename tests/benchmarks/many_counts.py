@@ -2,8 +2,10 @@
 
     python -m tests.benchmarks.many_counts --number 200000
     python -m tests.benchmarks.many_counts --device cuda:0 --seconds 75 --modules 24
+    python -m tests.benchmarks.many_counts --device cuda:0 --vertices 3 4
 
-Texts are walks of 3 to 6 vertices over a labelled R-MAT graph, hardly one of them twice.  All that is cached is bounded;
+Texts are walks of 3 to 6 vertices (``--vertices``; of few, hardly one asks for device code that is not there) over a
+labelled R-MAT graph, hardly one of them twice.  All that is cached is bounded;
 the growth that is printed is that of the second half, by when it should be full (``--modules`` lowers a bound of device
 code that takes long to reach).
 """
@@ -53,6 +55,7 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=200_000)
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--modules", type=int, default=0)
+    parser.add_argument("--vertices", type=int, nargs=2, default=(3, 6), metavar=("LEAST", "MOST"))
     given = parser.parse_args()
     if given.modules:
         from graphdb.gpu.code import launch
@@ -68,7 +71,7 @@ def main() -> None:
         executor = run.executor
     began, number, following = time.monotonic(), 0, 0.0
     while number < given.number and time.monotonic() - began < given.seconds:
-        database.query(lists.walk(rng, 3, 6), timeout=10).scalar()
+        database.query(lists.walk(rng, *given.vertices), timeout=10).scalar()
         number += 1
         passed = time.monotonic() - began
         if passed > following:

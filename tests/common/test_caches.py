@@ -8,7 +8,7 @@ import random
 import pytest
 
 import graphdb
-from graphdb.common.caches import TextCache
+from graphdb.common.caches import Latest, TextCache
 from graphdb.grammar import parser
 
 
@@ -28,6 +28,14 @@ def test_against_a_model() -> None:
                 assert len(generation) <= most
                 assert len(generation) == 1 or sum(map(len, generation)) <= characters
             assert cache._size == sum(map(len, cache._generations[0]))
+
+
+def test_what_was_set_longest_ago_goes_first() -> None:
+    latest: Latest[str, int] = Latest(3)
+    latest.update(zip("abc", range(3), strict=True))
+    latest["a"] = 3
+    latest.update(dict.fromkeys("de", 4))
+    assert dict(latest) == {"a": 3, "d": 4, "e": 4}
 
 
 def test_long_texts_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
