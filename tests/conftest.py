@@ -128,6 +128,17 @@ def _settings_stay(_instances: None) -> Iterator[None]:
     INSTANCES.check()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """After a module's tests, leave out of later searches for garbage what stays of them.
+
+    Tests of what is freed search some hundred times, among all that is there: Numba leaves a million objects where it
+    compiled, and a search among them takes half a second.
+    """
+    if nextitem is not None and nextitem.path != item.path:
+        _freeze()
+
+
 @pytest.fixture(scope="session")
 def shared() -> Callable[[str], Path]:
     """A function from a path below the shared folder to the file; the test is skipped where it is absent."""
@@ -175,9 +186,14 @@ def pytest_collection_finish() -> None:
     2 to 4 % of their time.
     """
     gc.enable()
+    _freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
+def _freeze() -> None:
+    """Drop the garbage, and leave what there is out of later searches."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
 
 
 def _order(items: list[pytest.Item]) -> None:
