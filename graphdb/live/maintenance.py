@@ -31,13 +31,13 @@ from graphdb.live.answers import ADDED, FORMER, FRESH, REMOVED, Answer
 from graphdb.live.definitions import Definition
 from graphdb.live.engine import Engine
 from graphdb.live.former import Former
-from graphdb.live.gathered import Gathered
 from graphdb.live.matches.delta import Net
 from graphdb.live.matches.matching import Batch, Matcher
 from graphdb.live.matches.required import NotIncremental
 from graphdb.live.prepared import PreparedQueries
-from graphdb.live.rows import Rows
-from graphdb.live.rows_anew import RowsAnew
+from graphdb.live.rows.anew import RowsAnew
+from graphdb.live.rows.gathered import Gathered
+from graphdb.live.rows.of_matches import Rows
 from graphdb.live.standing import Branch, Standing, Took
 from graphdb.plan.executor import Overran
 from graphdb.relational.query import Prepared

@@ -8,9 +8,9 @@ from itertools import count, pairwise
 import numpy as np
 import pytest
 
-from graphdb.live import rows
 from graphdb.live.matches import pace
 from graphdb.live.matches.pace import Pace
+from graphdb.live.rows import of_matches
 from graphdb.plan.executor import Overran
 from tests.live import test_groups as groups
 from tests.live import test_properties as properties
@@ -69,8 +69,8 @@ def test_groups_follow_when_matching_is_stopped(seed: int, monkeypatch: pytest.M
         return stop
 
     monkeypatch.setattr(Pace, "limited", limited)
-    monkeypatch.setattr(rows, "PART", 3)
-    monkeypatch.setattr(rows, "_MERGED", 4)
+    monkeypatch.setattr(of_matches, "PART", 3)
+    monkeypatch.setattr(of_matches, "_MERGED", 4)
     with opened(None) as db:
         properties.begin(db)
         queries = {f"q{number}": groups.query(draw) for number in range(2)}

@@ -1,7 +1,7 @@
 """The rows that a batch changes of a query that is more than one pattern: asked for before and after it.
 
-Delta plans say which bindings of what is required have other rows (:mod:`.matches.required`).  The query is run for
-their vertices alone over either state: rows that are the same in both cancel out.
+Delta plans say which bindings of what is required have other rows (:mod:`graphdb.live.matches.required`).  The query is
+run for their vertices alone over either state: rows that are the same in both cancel out.
 """
 
 from __future__ import annotations
