@@ -29,10 +29,10 @@ EVERY = 1024
 """Items of a loop between two checks: a millisecond where an item takes a microsecond."""
 
 
-_Limits: TypeAlias = "tuple[float | None, float, threading.Event | None]"
+Limits: TypeAlias = "tuple[float | None, float, threading.Event | None]"
 """When a statement must stop, by ``time.monotonic``, how many seconds it had, and who is set to stop it."""
 
-_NONE: _Limits = (None, 0.0, None)
+_NONE: Limits = (None, 0.0, None)
 
 
 class _Thread(threading.local):
@@ -102,6 +102,26 @@ class stopping:  # a context manager, named as those of contextlib are
             dropped, _THREAD.dropped = _THREAD.dropped, False
             if dropped and kind is not KeyboardInterrupt:
                 raise KeyboardInterrupt from None
+
+
+def limits() -> Limits:
+    """Return the limits of this thread's statement."""
+    return _THREAD.limits
+
+
+class under:  # a context manager, as above
+    """Within this context, this thread, which works for another one's statement, stops with it."""
+
+    __slots__ = ("_before", "_limits")
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
+    def __enter__(self) -> None:
+        self._before, _THREAD.limits = _THREAD.limits, self._limits
+
+    def __exit__(self, *_: object) -> None:
+        _THREAD.limits = self._before
 
 
 def seconds_of(timeout: object) -> float | None:

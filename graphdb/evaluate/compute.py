@@ -23,7 +23,7 @@ from graphdb.common.errors import (
     QueryTimeout,
     TypeMismatchError,
 )
-from graphdb.common.stopping import check_stop, checked
+from graphdb.common.stopping import check_stop, checked, limits, under
 from graphdb.common.values.entities import Edge, Vertex
 from graphdb.common.values.temporal import Date
 from graphdb.common.values.types import ANY, BOOLEAN, DATE, EDGE, MIXED, NODE, Base, Type, list_of, sql_type
@@ -114,6 +114,8 @@ class Computation:
         self._pieces: list[_Piece] = []
         self._results: list[dict[Any, Any]] = []
         self._errors: list[Exception] = []
+        self._limits = limits()
+        """Those of the statement: DuckDB asks on threads of its own."""
         instead = ", or UNWIND the lists: their items then come one after the other"
         self._lists = ChunkWatch(items, "lists of {:,} items together", instead)
         self._texts = ChunkWatch(items * _CHARACTERS, "texts of {:,} characters together")
@@ -263,6 +265,7 @@ class Computation:
         """See :meth:`graphdb.sql.computing.Computing.run`."""
         self._results = [{} for _ in self._pieces]
         self._errors, self._values = [], {} if known is None else known
+        self._limits = limits()
         self._lists.begin()
         self._texts.begin()
         for piece in self._pieces:
@@ -296,7 +299,8 @@ class Computation:
             if asked >= 0:
                 if self._connection.overdue(time.monotonic()):  # DuckDB asks after thousands of rows
                     raise QueryInterrupted("the statement was interrupted")
-                found = self._of_row(asked, given)
+                with under(self._limits):
+                    found = self._of_row(asked, given)
                 if isinstance(found, list):
                     self._lists.add(len(found))
                 elif isinstance(found, str):

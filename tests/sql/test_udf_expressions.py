@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import date
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 import graphdb
+from graphdb.common.stopping import stopping
 from graphdb.common.values.temporal import Date, DateTime, Duration, LocalTime
 from graphdb.evaluate.columns.order_key import order_key
 from graphdb.evaluate.values import group_key, sort_key
@@ -114,6 +116,19 @@ def test_keys_are_in_the_order_of_values() -> None:
             if key != its and sort_key(value) != sort_key(other):  # of one moment two zones have one key
                 assert (key < its) == (sort_key(value) < sort_key(other)), (value, other)
     assert order_key([1, {"a": 2}]) == order_key([1.0, {"a": 2.0}])
+
+
+def test_a_key_of_many_parts_stops_with_its_statement(db: graphdb.Database) -> None:
+    """On whichever thread DuckDB asks for it: the last map has 10 million parts."""
+    value: Any = {"a": 1}
+    for _ in range(14):
+        value = {"a": value, "b": value, "c": value}
+    with stopping(0.0), pytest.raises(graphdb.QueryTimeout):
+        order_key(value)
+    begun = time.process_time()
+    with pytest.raises(graphdb.QueryTimeout):
+        db.query("WITH {a: 1} AS m " + "WITH {a: m, b: m, c: m} AS m " * 14 + "RETURN m", timeout=0.05)
+    assert time.process_time() - begun < 2
 
 
 def test_lists_and_exact_times_of_vertices_and_edges(db: graphdb.Database) -> None:

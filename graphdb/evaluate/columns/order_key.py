@@ -14,6 +14,7 @@ from fractions import Fraction
 from hashlib import blake2b
 from typing import Any
 
+from graphdb.common.stopping import checked
 from graphdb.common.values.entities import Edge, Path, Vertex
 from graphdb.common.values.temporal import DateTime, Duration, Temporal
 from graphdb.evaluate.values import is_nan
@@ -35,7 +36,8 @@ def value_key(value: Any) -> bytes:
     """Return the key of a value: its :func:`order_key`, and which of the equivalent values it is.
 
     The last :data:`~graphdb.sql.computing.VARIANT` bytes are zeros for integers, for maps whose keys are sorted and for
-    points in time in UTC, and for what is made of these.  They distinguish 1.0 from 1, and -0.0 from 0.0.
+    points in time in UTC, and for what is made of these.  They distinguish 1.0 from 1, and -0.0 from 0.0.  A value may
+    have many parts: its key stops where the statement does.
     """
     key, variant = bytearray(), bytearray()
     _append(key, variant, value)
@@ -60,13 +62,13 @@ def _append(key: bytearray, variant: bytearray, value: Any) -> None:
         variant.append(_number_variant(value))
     elif isinstance(value, list):
         key.append(_LIST)
-        for item in value:
+        for item in checked(value):
             _append(key, variant, item)
         key += _END
     elif isinstance(value, dict):
         key.append(_MAP)
         names = sorted(value)
-        for name in names:
+        for name in checked(names):
             key.append(_STRING)
             _text(key, name)
             _append(key, variant, value[name])
