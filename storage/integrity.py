@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphdb.common.values.terms import LITERAL_BASE, Kind
+from graphdb.common.values.terms import LITERAL_BASE, VALUE_SQL, Kind
 from graphdb.storage.statistics.tables import STATISTICS, current
 
 if TYPE_CHECKING:
@@ -35,19 +35,7 @@ _IDS: dict[str, dict[str, str]] = {
 }
 """The terms that columns of tables stand for."""
 
-_VALUES = {
-    Kind.INTEGER: "integer",
-    Kind.DECIMAL: "decimal",
-    Kind.DOUBLE: "number",
-    Kind.BOOLEAN: "boolean",
-    Kind.DATE: "date",
-    Kind.DATETIME: "datetime",
-    Kind.ZONED: "zoned",
-    Kind.TIME: "time",
-}
-"""The columns that hold the values of literals, by kind."""
-
-_NO_VALUE = " OR ".join(f'kind = {int(kind)} AND "{column}" IS NULL' for kind, column in _VALUES.items())
+_NO_VALUE = " OR ".join(f"kind = {int(kind)} AND {VALUE_SQL[kind].format('literal')} IS NULL" for kind in Kind)
 
 _EDGE = "label, subject, object, ordinal"
 

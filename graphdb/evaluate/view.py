@@ -16,7 +16,7 @@ import numpy as np
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.errors import ExecutionError
 from graphdb.common.values.literals import value_of
-from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD, Kind
+from graphdb.common.values.terms import LITERAL_BASE, RDF, VALUE_SQL, XSD, Kind
 from graphdb.common.values.types import EXACT_ONLY, edge_number, tidied
 from graphdb.evaluate.values import Edge, Several, Vertex
 from graphdb.grammar import syntax as ast
@@ -29,9 +29,9 @@ _SINGLE = 16
 _TEXT = EXACT_ONLY | 1 << Kind.DATE | 1 << Kind.DATETIME | 1 << Kind.ZONED | 1 << Kind.TIME
 """Kinds, as a bit mask, whose values are read from their text."""
 _WANTED = "_graphdb_wanted"
-_COLUMNS = {Kind.INTEGER: "integer", Kind.DOUBLE: "number", Kind.BOOLEAN: "boolean", Kind.DECIMAL: "decimal"}
-"""Where the values are that Python has as SQL does; the others are read from their text."""
-_FACTS = f"l.lexical, l.datatype, l.language, l.kind, {', '.join(f'l.{name}' for name in _COLUMNS.values())}"
+_READ = (Kind.INTEGER, Kind.DOUBLE, Kind.BOOLEAN, Kind.DECIMAL)
+"""Kinds whose values Python has as SQL does; the others are read from their text."""
+_FACTS = f"l.lexical, l.datatype, l.language, l.kind, {', '.join(VALUE_SQL[kind].format('l') for kind in _READ)}"
 _FEW = 32
 """Vertices that are listed one by one: SQL that is planned sooner than a join."""
 
@@ -158,11 +158,11 @@ class View:
 
     def _fact_rows(self, sql: str, given: Mapping[str, int]) -> list[tuple[Any, ...]]:
         """Return the rows of a SELECT that ends with the columns of a literal, a fact in their place."""
-        width = 4 + len(_COLUMNS)
+        width = 4 + len(_READ)
         rows = []
         for row in self._connection.rows(sql, given):
             lexical, datatype, language, kind, *values = row[-width:]
-            value = dict(zip(_COLUMNS, values, strict=True)).get(kind, lexical)
+            value = dict(zip(_READ, values, strict=True)).get(kind, lexical)
             value = value_of(lexical, datatype) if 1 << kind & _TEXT else tidied(value)
             rows.append((*row[:-width], Fact(value, lexical, datatype, language)))
         return rows

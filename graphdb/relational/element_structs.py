@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
 from graphdb.common.values.decimals import shortest_sql
-from graphdb.common.values.terms import LITERAL_BASE, Kind
+from graphdb.common.values.terms import LITERAL_BASE, VALUE_SQL, Kind
 from graphdb.common.values.types import Base, Column, Type, edge_numbers, has_ids
 from graphdb.relational import entity_fetch
 from graphdb.relational.entity_fetch import Source
@@ -146,7 +146,7 @@ def _keys(source: Source, rows: str, name: Callable[[int], str]) -> list[_Key]:
     """Return the properties in rows of owner, key and value (SQL)."""
     is_list = f"l.kind = {int(Kind.LIST)}"
     lists = ", ".join(f"bool_and({test}) FILTER ({is_list})" for test, _ in _LISTS)
-    digits = f"length(split_part({shortest_sql('l.decimal')}, '.', 2))"
+    digits = f"length(split_part({shortest_sql(VALUE_SQL[Kind.DECIMAL].format('l'))}, '.', 2))"
     items = ", ".join(f"bool_and(lists[{i}])" for i in range(1, len(_LISTS) + 1))
     found = source.connection.rows(
         f"SELECT key, bit_or(kinds), max(several) > 1, coalesce(max(digits), 0), [{items}] FROM ("
@@ -159,10 +159,7 @@ def _keys(source: Source, rows: str, name: Callable[[int], str]) -> list[_Key]:
 
 
 _NUMBERS = {Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE}
-_COLUMNS = {
-    Kind.INTEGER: "integer", Kind.DOUBLE: "number", Kind.BOOLEAN: "boolean", Kind.DATE: "date",
-    Kind.DATETIME: "datetime", Kind.ZONED: "zoned", Kind.TIME: "time",
-}  # fmt: skip
+_TYPED = {Kind.INTEGER, Kind.DOUBLE, Kind.BOOLEAN, Kind.DATE, Kind.DATETIME, Kind.ZONED, Kind.TIME}
 
 
 def _value(mask: int, digits: int, lists: Sequence[bool | None]) -> str:
@@ -170,13 +167,14 @@ def _value(mask: int, digits: int, lists: Sequence[bool | None]) -> str:
     kinds = {kind for kind in Kind if mask >> kind & 1}
     if kinds == {Kind.LIST}:
         return next((sql for is_such, (_, sql) in zip(lists, _LISTS, strict=True) if is_such), "l.lexical")
-    if len(kinds) == 1 and (column := _COLUMNS.get(next(iter(kinds)))):
-        return f"l.{column}"
+    if len(kinds) == 1 and kinds <= _TYPED:
+        return VALUE_SQL[next(iter(kinds))].format("l")
     if kinds <= _NUMBERS:
         if Kind.DOUBLE in kinds:
             return "l.number"
+        decimal = VALUE_SQL[Kind.DECIMAL].format("l")
         return (
-            f"TRY_CAST(CASE l.kind WHEN {int(Kind.INTEGER)} THEN l.integer ELSE l.decimal END AS DECIMAL(38, {digits}))"
+            f"TRY_CAST(CASE l.kind WHEN {int(Kind.INTEGER)} THEN l.integer ELSE {decimal} END AS DECIMAL(38, {digits}))"
         )
     return "l.lexical"
 

@@ -235,7 +235,7 @@ def _scales(raw: duckdb.DuckDBPyConnection) -> dict[int, int]:
     return dict(
         execute(
             raw,
-            "SELECT t.label, least(max(length(split_part(l.lexical, '.', 2))), 18) FROM _graphdb.triple t "
+            "SELECT t.label, least(max(length(split_part(l.text, '.', 2))), 18) FROM _graphdb.triple t "
             "JOIN _graphdb.literal l ON l.id = t.object WHERE l.kind = $kind GROUP BY t.label",
             {"kind": int(Kind.DECIMAL)},
         ).fetchall()

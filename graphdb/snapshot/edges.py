@@ -232,7 +232,7 @@ class Edges:
         verify_kinds(plain(found))
         kinds, digits = int(np.bitwise_or.reduce(1 << plain(found).astype(np.int64))), 0
         if kinds >> Kind.DECIMAL & 1:
-            scale = f"CASE WHEN l.kind = {int(Kind.DECIMAL)} THEN length(split_part(l.lexical, '.', 2)) END"
+            scale = f"CASE WHEN l.kind = {int(Kind.DECIMAL)} THEN length(split_part(l.text, '.', 2)) END"
             sql = f"SELECT least(coalesce(max({scale}), 18), 18) FROM {_SOURCE.format(int(key))}"
             ((digits,),) = self._connection.rows(sql)
         return np.array([kinds, digits, rows.several])

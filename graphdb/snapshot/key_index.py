@@ -33,7 +33,7 @@ from graphdb.storage.persisted.store import NOTHING, StateStructures
 
 Ids = NDArray[np.int64]
 
-_COLUMNS = {1 << Kind.INTEGER: "integer", 1 << Kind.STRING: "lexical"}
+_COLUMNS = {1 << Kind.INTEGER: "integer", 1 << Kind.STRING: "text"}
 """The column of the literal table with the values of a property, by its kinds."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -146,7 +146,7 @@ class SortedValues:
     @classmethod
     def read(cls, connection: Connection, label: int, column: str) -> SortedValues:
         """Sort the values of a property; ``column`` of the literal table has them."""
-        order = "encode(value)" if column == "lexical" else "value"
+        order = "encode(value)" if column == "text" else "value"
         rows = connection.arrow(
             f"SELECT t.subject, l.{column} AS value FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object"
             f" WHERE t.label = {int(label)} AND t.object >= {LITERAL_BASE} ORDER BY {order} ASC, t.subject ASC"

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.literals import python_value_of
-from graphdb.common.values.terms import LITERAL_BASE, Kind
-from graphdb.common.values.types import AS_WRITTEN, column_of, tidied
+from graphdb.common.values.terms import LITERAL_BASE, VALUE_SQL, Kind
+from graphdb.common.values.types import AS_WRITTEN, tidied
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.python_values import pylist
 from graphdb.storage.arrays.texts import taken
@@ -98,7 +98,7 @@ class Lookup:
 
     def typed(self, kind: Kind, ids: Ids) -> arrow.Array:
         """The values, in Arrow, of literals (int64 term ids) of one kind, or of kinds with the same type."""
-        return taken(self._column(column_of(kind)), ids - LITERAL_BASE)
+        return taken(self._column(VALUE_SQL[kind].format("literal")), ids - LITERAL_BASE)
 
     def values(self, ids: Ids) -> list[Any]:
         """The values of literals (int64 term ids, of any kinds) in Python."""
@@ -122,7 +122,7 @@ class Lookup:
         if 1 << kind & AS_WRITTEN:
             texts, datatypes = (_taken(self._column(name), ids - LITERAL_BASE) for name in ("lexical", "datatype"))
             return list(map(python_value_of, texts, datatypes))
-        values = _taken(self._column(column_of(kind)), ids - LITERAL_BASE)
+        values = _taken(self._column(VALUE_SQL[kind].format("literal")), ids - LITERAL_BASE)
         return list(map(tidied, values)) if kind == Kind.DECIMAL else values
 
     def about(self, ids: Ids) -> tuple[Ids, Ids, Ids]:
@@ -165,13 +165,13 @@ class Lookup:
         kinds: NDArray[np.uint8] = self._columns["kinds"]
         return kinds
 
-    def _column(self, name: str) -> arrow.Array:
+    def _column(self, sql: str) -> arrow.Array:
         """A column of the dictionary in the order of ids, which are dense."""
-        found = self._columns.get(name)
+        found = self._columns.get(sql)
         if found is None:
-            table = "resource" if name == "iri" else "literal"
-            rows = self._connection.arrow(f'SELECT "{name}" FROM _graphdb.{table} ORDER BY id ASC').column(0)
-            self._columns[name] = found = rows.combine_chunks()
+            table = "resource" if sql == "iri" else "literal"
+            rows = self._connection.arrow(f"SELECT {sql} FROM _graphdb.{table} ORDER BY id ASC").column(0)
+            self._columns[sql] = found = rows.combine_chunks()
         return found
 
 

@@ -29,6 +29,7 @@ from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.arrays.small_joins import Ints, in_list
 from graphdb.storage.dictionary.known_hashes import OTHER, Entries, KnownHashes
 from graphdb.storage.dictionary.term_hashes import hashes_of
+from graphdb.storage.dictionary.typed_literals import stored_as
 from graphdb.storage.file.ddl import PAGE_COLUMNS
 from graphdb.storage.file.prepared_sql import execute
 
@@ -177,14 +178,15 @@ class HashIndex:
         """
         self._asked = self._asked[:0]
 
-        texts = [term[0] for term in terms]
         found = self._indexed(lambda: hashes_of(self._connection, terms), len(terms), next_id)
         if found is not None and not len(found[0]) and found[1] == next_id:
             return []
         rows = f"SELECT {', '.join(self._columns)} FROM _graphdb.{self._table} WHERE"
-        same = f"{self._columns[1]} IN ({', '.join('?' * len(texts))})"
+        stored = {"iri": [term[0] for term in terms]} if self._table == "resource" else stored_as(terms)
+        same = " OR ".join(f"{column} IN ({', '.join('?' * len(some))})" for column, some in stored.items())
+        values = [value for some in stored.values() for value in some]
         if found is None:
-            return execute(self._connection, f"{rows} {same}", texts).fetchall()
+            return execute(self._connection, f"{rows} {same}", values).fetchall()
         ids, behind = found
         known, ids = self._integers(terms, ids, next_id)
         if not len(ids) and behind == next_id:
@@ -192,7 +194,7 @@ class HashIndex:
         one_by_one = ids.tolist() if len(ids) <= _APART else []
         selects, given = [f"{rows} id = ?"] * len(one_by_one), one_by_one
         if behind < next_id:
-            selects, given = [*selects, f"{rows} id >= ? AND {same}"], [*given, behind, *texts]
+            selects, given = [*selects, f"{rows} id >= ? AND ({same})"], [*given, behind, *values]
         listed = execute(self._connection, " UNION ALL ".join(selects), given).fetchall() if selects else []
         if len(ids) > _APART:
             listed += zip(*self._rows(ids).to_pydict().values(), strict=True)
@@ -212,7 +214,7 @@ class HashIndex:
             found = execute(
                 self._connection,
                 "SELECT id - $base AS id, integer FROM _graphdb.literal WHERE id < $next AND datatype = $integer"
-                " AND language IS NULL AND lexical = integer::VARCHAR",
+                " AND text IS NULL",
                 {"base": self._base, "next": next_id, "integer": INTEGER},
             ).fetchnumpy()
             memory.integers = np.full(next_id - self._base, OTHER, np.int64)

@@ -316,7 +316,7 @@ class Numbering:
         written = dict(zip(_LITERAL, zip(*terms, strict=True), strict=True))
         if all(itertools.starmap(is_short, terms)):
             values = short_literals(*written.values())
-            self.insertions.add(table, {"id": ids, **written, **values})
+            self.insertions.add(table, {"id": ids, **{name: written[name] for name in _LITERAL[1:]}, **values})
             kinds = values["kind"]
         else:
             self.insertions.run(table)

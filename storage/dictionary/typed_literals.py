@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from graphdb.common.values.terms import LIST_DATATYPE, XSD, ZONED_DATATYPE, Kind
+from graphdb.common.values.types import INT64
 
 _INTEGER_RANGES: dict[str, tuple[int | None, int | None]] = {
     "integer": (None, None),
@@ -77,12 +78,14 @@ _IS_NUMBER = f"""CASE
 
 
 def typed_literals(source: str, datatypes: Collection[str | None] | None = None) -> str:
-    """Return SQL for rows ``(id, lexical, datatype, language)`` of ``source`` with the columns of the table literal.
+    """Return SQL for rows ``(id, lexical, datatype, language)`` of ``source`` as rows of the table literal.
 
     ``datatypes`` are all that there are, where that is known: SQL that says less is planned sooner.
 
     First the one value that the datatype calls for, NULL where the lexical form is not one of its own; then the
     kind follows from which value there is.  Rows pass one by one and keep their order: nothing is joined or sorted.
+    What others can be read from is left out: the text of an integer that is written as DuckDB writes it, and the value
+    of a decimal.  Booleans, dates and times share the column ``moment`` (see :data:`.VALUE_SQL`).
     """
     ranges = {n: r for n, r in _INTEGER_RANGES.items() if datatypes is None or XSD + n in datatypes}
     names = ", ".join(f"'{XSD}{name}'" for name in ranges) or "NULL"
@@ -132,7 +135,7 @@ def typed_literals(source: str, datatypes: Collection[str | None] | None = None)
             END AS temporal
         FROM checked
     )
-    SELECT id, lexical, datatype, language,
+    SELECT id, CASE WHEN integer::VARCHAR = lexical THEN NULL ELSE lexical END AS text, datatype, language,
         (CASE
             WHEN language IS NOT NULL THEN {Kind.LANGSTRING:d}
             WHEN datatype IS NULL THEN {Kind.STRING:d}
@@ -148,7 +151,15 @@ def typed_literals(source: str, datatypes: Collection[str | None] | None = None)
             WHEN time IS NOT NULL THEN {Kind.TIME:d}
             ELSE {Kind.OTHER:d}
         END)::UTINYINT AS kind,
-        integer, number, decimal, boolean, date, datetime, zoned, time
+        integer, number,
+        CASE
+            WHEN boolean IS NOT NULL THEN boolean::BIGINT
+            WHEN temporal THEN NULL
+            WHEN date IS NOT NULL THEN date - DATE '1970-01-01'
+            WHEN datetime IS NOT NULL THEN epoch_us(datetime)
+            WHEN zoned IS NOT NULL THEN epoch_us(zoned)
+            WHEN time IS NOT NULL THEN epoch_us(time)
+        END AS moment
     FROM valued
     """
 
@@ -157,7 +168,7 @@ def integer_literals(source: str) -> str:
     """Return SQL for rows ``(id, integer)`` of ``source``, literals of xsd:integer in their canonical form, by names of
     columns of the table literal: what :func:`typed_literals` reads in their texts.
     """
-    values = f"integer::VARCHAR AS lexical, '{XSD}integer' AS datatype, {Kind.INTEGER:d} AS kind"
+    values = f"'{XSD}integer' AS datatype, {Kind.INTEGER:d} AS kind"
     return f"BY NAME SELECT id, {values}, integer, integer::DOUBLE AS number FROM {source}"
 
 
@@ -171,6 +182,24 @@ _SHORT = {
 """Lexical forms whose values Python reads as SQL does."""
 
 
+_CANONICAL = re.compile("0|-?[1-9][0-9]{0,18}")
+
+
+def stored_as(literals: Iterable[Sequence[str | None]]) -> dict[str, list[Any]]:
+    """Return the columns of the table literal that tell literals (lexical form, datatype, language), and what is there.
+
+    Integers have no text where DuckDB writes them like that, if the type that is derived from xsd:integer has them.
+    """
+    found: dict[str, list[Any]] = {"integer": [], "text": []}
+    for lexical, datatype, *_ in literals:
+        integer = bool(datatype and lexical and _CANONICAL.fullmatch(lexical) and int(lexical) in INT64)
+        if integer:
+            found["integer"].append(int(lexical or 0))
+        if not integer or datatype != _INTEGER_DATATYPE:
+            found["text"].append(lexical)
+    return {column: values for column, values in found.items() if values}
+
+
 def is_short(lexical: str, datatype: str | None, language: str | None) -> bool:
     """Whether a literal is one of those that :func:`short_literals` knows."""
     if datatype is None:
@@ -182,7 +211,8 @@ def is_short(lexical: str, datatype: str | None, language: str | None) -> bool:
 def short_literals(
     lexical: Sequence[str], datatype: Sequence[str | None], language: Sequence[str | None]
 ) -> dict[str, list[Any]]:
-    """Return the columns ``kind``, ``integer``, ``number`` and ``boolean`` of literals that :func:`is_short` knows.
+    """Return the columns ``text``, ``kind``, ``integer``, ``number`` and ``moment`` of literals that :func:`is_short`
+    knows.
 
     They are what :func:`typed_literals` says of strings, integers of 18 digits, plain doubles, booleans and lists: rows
     of values are planned sooner than the SQL that reads any lexical form.
@@ -195,13 +225,14 @@ def short_literals(
     }
     texts = list(zip(lexical, datatype, strict=True))
     return {
+        "text": [None if type == _INTEGER_DATATYPE and str(int(text)) == text else text for text, type in texts],
         "kind": [
             int(Kind.LANGSTRING if tag is not None else Kind.STRING if type is None else kinds[type])
             for type, tag in zip(datatype, language, strict=True)
         ],
         "integer": [int(text) if type == _INTEGER_DATATYPE else None for text, type in texts],
         "number": [float(text) if type in (_INTEGER_DATATYPE, _DOUBLE_DATATYPE) else None for text, type in texts],
-        "boolean": [text == "true" if type == _BOOLEAN_DATATYPE else None for text, type in texts],
+        "moment": [int(text == "true") if type == _BOOLEAN_DATATYPE else None for text, type in texts],
     }
 
 

@@ -12,9 +12,9 @@ CREATE TABLE _graphdb.prefix (prefix VARCHAR PRIMARY KEY, iri VARCHAR NOT NULL);
 CREATE TABLE _graphdb.source (id BIGINT PRIMARY KEY, path VARCHAR NOT NULL, triples BIGINT NOT NULL,
     loaded_at TIMESTAMPTZ NOT NULL);
 CREATE TABLE _graphdb.resource (id BIGINT NOT NULL, iri VARCHAR NOT NULL);
-CREATE TABLE _graphdb.literal (id BIGINT NOT NULL, lexical VARCHAR NOT NULL, datatype VARCHAR, language VARCHAR,
-    kind UTINYINT NOT NULL, integer BIGINT, number DOUBLE, decimal DECIMAL(38,18), boolean BOOLEAN, date DATE,
-    datetime TIMESTAMP, zoned TIMESTAMPTZ, time TIME);
+CREATE TABLE _graphdb.literal (id BIGINT NOT NULL, text VARCHAR, datatype VARCHAR, language VARCHAR,
+    kind UTINYINT NOT NULL, integer BIGINT, number DOUBLE, moment BIGINT, lexical VARCHAR GENERATED ALWAYS AS(CASE
+    WHEN ((text IS NULL)) THEN (CAST(integer AS VARCHAR)) ELSE text END));
 CREATE TABLE _graphdb.triple (label BIGINT NOT NULL, subject BIGINT NOT NULL, object BIGINT NOT NULL);
 CREATE TABLE _graphdb.quad (graph BIGINT NOT NULL, label BIGINT NOT NULL, subject BIGINT NOT NULL,
     object BIGINT NOT NULL);
@@ -41,7 +41,15 @@ CREATE TABLE _graphdb.batch (query BIGINT NOT NULL, batch BIGINT NOT NULL, noted
     added BIGINT NOT NULL, removed BIGINT NOT NULL);
 """
 
-FORMER = {"counted": (9, "rows BIGINT[][] NOT NULL")}
+FORMER = {
+    "counted": (9, "rows BIGINT[][] NOT NULL"),
+    "literal": (
+        10,
+        "id BIGINT NOT NULL, lexical VARCHAR NOT NULL, datatype VARCHAR, language VARCHAR, kind UTINYINT NOT NULL, "
+        "integer BIGINT, number DOUBLE, decimal DECIMAL(38,18), boolean BOOLEAN, date DATE, datetime TIMESTAMP, "
+        "zoned TIMESTAMP WITH TIME ZONE, time TIME",
+    ),
+}
 """Tables that had other columns up to a version, and these."""
 
 PAGED = ("resource_key", "literal_key")

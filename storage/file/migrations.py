@@ -70,6 +70,18 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
     8: ("CREATE TABLE _graphdb.counted (rows BIGINT[][] NOT NULL)",),
     # They are texts, which DuckDB writes sooner than lists of lists.
     9: ("ALTER TABLE _graphdb.counted ALTER COLUMN rows TYPE VARCHAR",),
+    # Literals have fewer columns: what follows from others is not written.
+    10: (
+        "CREATE TABLE _graphdb.new_literal (id BIGINT NOT NULL, text VARCHAR, datatype VARCHAR, language VARCHAR, "
+        "kind UTINYINT NOT NULL, integer BIGINT, number DOUBLE, moment BIGINT, "
+        "lexical VARCHAR AS (CASE WHEN text IS NULL THEN CAST(integer AS VARCHAR) ELSE text END))",
+        "INSERT INTO _graphdb.new_literal SELECT id, CASE WHEN integer::VARCHAR = lexical THEN NULL ELSE lexical END, "
+        "datatype, language, kind, integer, number, CASE kind WHEN 5 THEN boolean::BIGINT "
+        "WHEN 6 THEN date - DATE '1970-01-01' WHEN 7 THEN epoch_us(datetime) WHEN 8 THEN epoch_us(zoned) "
+        "WHEN 9 THEN epoch_us(time) END FROM _graphdb.literal",
+        "DROP TABLE _graphdb.literal",
+        "ALTER TABLE _graphdb.new_literal RENAME TO literal",
+    ),
 }
 """By the version that they start from: what leads to the next one."""
 

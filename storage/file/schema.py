@@ -12,13 +12,11 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    Date,
+    Computed,
     Double,
     MetaData,
-    Numeric,
     String,
     Table,
-    Time,
 )
 
 metadata = MetaData(schema="_graphdb")
@@ -44,19 +42,18 @@ literal = Table(
     "literal",
     metadata,
     Column("id", BigInteger, nullable=False),
-    Column("lexical", String, nullable=False),
+    Column("text", String),
     Column("datatype", String),
     Column("language", String),
     Column("kind", UTinyInteger, nullable=False),
     Column("integer", BigInteger),
     Column("number", Double),
-    Column("decimal", Numeric(38, 18)),
-    Column("boolean", Boolean),
-    Column("date", Date),
-    Column("datetime", TIMESTAMP),
-    Column("zoned", TIMESTAMP(timezone=True)),
-    Column("time", Time),
+    Column("moment", BigInteger),
+    Column("lexical", String, Computed("CASE WHEN text IS NULL THEN CAST(integer AS VARCHAR) ELSE text END")),
 )
+"""``text`` is the lexical form, NULL where DuckDB writes ``integer`` like that; ``moment`` is the value of a boolean, a
+date or a time as a number (:data:`graphdb.common.values.terms.VALUE_SQL`).  Each column takes time of a load, even one
+of NULLs: there is none for what follows from others."""
 
 triple = Table(
     "triple",

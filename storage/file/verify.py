@@ -95,7 +95,7 @@ def verify_tables(connection: duckdb.DuckDBPyConnection, database: str) -> bool:
     for name, found in tables.items():
         if name in expected and not (name in ddl.PAGED and version < ddl.PAGED_SINCE):
             last, columns = ddl.FORMER.get(name, (0, ""))
-            _verify_table(name, found, (columns,) if version <= last else expected[name])
+            _verify_table(name, found, tuple(columns.split(", ")) if version <= last else expected[name])
     missing = sorted(set(expected) - _later(version) - set(ddl.PAGED) - set(tables))
     if missing:
         raise StorageError(f"{SCHEMA}.{missing[0]} is not a table", hint=HINT)
@@ -121,7 +121,7 @@ def _verify_table(name: str, found: tuple[int, str], expected: tuple[str, ...]) 
     """
     count, sql = found
     head, tail = f"CREATE TABLE {SCHEMA}.{name}(", ");"
-    plain = _COMPRESSION.sub("", sql.replace('"', ""))
+    plain = _COMPRESSION.sub("", sql.replace('"', "")).replace("CASE  WHEN", "CASE WHEN")
     if plain.startswith(head) and plain.endswith(tail) and count == len(expected):
         parts = plain[len(head) : -len(tail)].split(", ")
         key = _PRIMARY.fullmatch(parts[-1])  # of a file that SQLAlchemy made

@@ -54,6 +54,9 @@ _BLOCKS = 8
 
 _DICTIONARY = ("resource", "literal")
 
+_COMPUTED = {"literal": "EXCLUDE (lexical)"}
+"""SQL behind a star that leaves out the columns that DuckDB computes of others."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reclaimed:
@@ -120,7 +123,7 @@ def compact(connection: duckdb.DuckDBPyConnection) -> None:
     tables.merge_log(connection)
     sorted_by = REFERENCES | STATISTICS | dict.fromkeys(_DICTIONARY, ("id",)) | _OTHERS
     for table, columns in sorted_by.items():
-        _rewrite(connection, table, f"FROM _graphdb.{table}", columns)
+        _rewrite(connection, table, f"SELECT * {_COMPUTED.get(table, '')} FROM _graphdb.{table}", columns)
 
 
 def is_worth(connection: duckdb.DuckDBPyConnection) -> bool:
@@ -153,7 +156,8 @@ def _move(connection: duckdb.DuckDBPyConnection, table: str, columns: tuple[str,
         optional = "LEFT " if column == "graph" else ""
         joins += f" {optional}JOIN temp._graphdb_used AS used{i} ON used{i}.former = stored.{column}"
         moved.append(f"coalesce(used{i}.id, stored.{column}) AS {column}")
-    chosen = f"SELECT stored.* REPLACE ({', '.join(moved)}) FROM _graphdb.{table} AS stored{joins}"
+    computed = _COMPUTED.get(table, "")
+    chosen = f"SELECT stored.* {computed} REPLACE ({', '.join(moved)}) FROM _graphdb.{table} AS stored{joins}"
     _rewrite(connection, table, chosen, columns)
 
 
@@ -168,5 +172,5 @@ def _rewrite(connection: duckdb.DuckDBPyConnection, table: str, rows: str, colum
 
 def _mean_length(connection: duckdb.DuckDBPyConnection) -> float:
     """Return how many bytes a literal's text has."""
-    [(mean,)] = connection.execute("SELECT coalesce(avg(strlen(lexical)), 0) FROM _graphdb.literal").fetchall()
+    [(mean,)] = connection.execute("SELECT coalesce(avg(strlen(text)), 0) FROM _graphdb.literal").fetchall()
     return float(mean)

@@ -22,7 +22,7 @@ from graphdb.storage.loaders.tables.headers import bare_name
 from graphdb.storage.updates.append import DEFAULT_GRAPH
 from graphdb.storage.writers.graphs import EDGES, PLACES, QUADS, TRIPLES
 from graphdb.storage.writers.progress import ExportProgress, ranges
-from graphdb.storage.writers.terms import TYPED_VALUE
+from graphdb.storage.writers.terms import TYPED_VALUE, VALUED
 
 if TYPE_CHECKING:
     import duckdb
@@ -50,7 +50,7 @@ LEFT JOIN {TRIPLES} AS known
 
 _VALUES = f"""
 CREATE OR REPLACE TEMP VIEW _graphdb_{{name}} AS
-SELECT {{subject}} AS subject, {{graph}} AS graph, {{key}} AS key, literal.*,
+SELECT {{subject}} AS subject, {{graph}} AS graph, {{key}} AS key, {VALUED},
     CASE WHEN NOT ({{other}}) THEN {TYPED_VALUE} END AS value_type
 FROM {{source}} JOIN _graphdb.literal AS literal ON literal.id = {{value}}
 """

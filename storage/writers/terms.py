@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.duckdb.fetch import batches
 from graphdb.common.stopping import checked
-from graphdb.common.values.terms import LITERAL_BASE, XSD, escaped
+from graphdb.common.values.terms import LITERAL_BASE, VALUE_SQL, XSD, Kind, escaped
 from graphdb.storage.arrays import text_kernels
 from graphdb.storage.arrays.arrow import string_bytes, string_places, values
 from graphdb.storage.arrays.spill import unmap
@@ -34,16 +34,21 @@ LITERAL = (
 )
 """SQL for a row of the table ``literal``."""
 
+_BOOLEAN, _DATE, _DATETIME = (VALUE_SQL[kind].format("literal") for kind in (Kind.BOOLEAN, Kind.DATE, Kind.DATETIME))
+
+VALUED = f"literal.*, {_BOOLEAN} AS boolean, {_DATE} AS date, {_DATETIME} AS datetime"
+"""SQL for the columns of the table ``literal``, with values in columns of their own."""
+
 TYPED_VALUE = f"""
 CASE WHEN language IS NOT NULL THEN NULL
     WHEN datatype IS NULL THEN 'lexical'
-    WHEN datatype = '{XSD}integer' AND lexical = integer::VARCHAR THEN 'integer'
-    WHEN datatype = '{XSD}boolean' AND lexical = boolean::VARCHAR THEN 'boolean'
-    WHEN datatype = '{XSD}double' AND isfinite(number) AND lexical = number::VARCHAR THEN 'number'
-    WHEN datatype = '{XSD}date' AND lexical = date::VARCHAR THEN 'date'
-    WHEN datatype = '{XSD}dateTime' AND lexical = replace(datetime::VARCHAR, ' ', 'T') THEN 'datetime'
+    WHEN datatype = '{XSD}integer' AND text IS NULL THEN 'integer'
+    WHEN datatype = '{XSD}boolean' AND text = ({_BOOLEAN})::VARCHAR THEN 'boolean'
+    WHEN datatype = '{XSD}double' AND isfinite(number) AND text = number::VARCHAR THEN 'number'
+    WHEN datatype = '{XSD}date' AND text = ({_DATE})::VARCHAR THEN 'date'
+    WHEN datatype = '{XSD}dateTime' AND text = replace(({_DATETIME})::VARCHAR, ' ', 'T') THEN 'datetime'
 END"""
-"""SQL for the column of the table ``literal`` that holds a literal exactly, or NULL."""
+"""SQL for the column of :data:`VALUED` that holds a literal exactly, or NULL."""
 
 _ROWS = 50_000
 """Terms that are fetched at a time."""

@@ -17,7 +17,7 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import GraphDBError, StorageError
-from graphdb.storage.file import verify
+from graphdb.storage.file import ddl, verify
 from tests.database import read_everything
 
 ROUNDS = int(os.environ.get("GRAPHDB_MUTANTS", "3"))
@@ -75,6 +75,8 @@ VIEWS = [f"ALTER TABLE _graphdb.{table} RENAME TO old_{table}" for table in ("pr
          "CREATE TABLE _graphdb.resource (id BIGINT NOT NULL, iri VARCHAR AS ('x' || id))"],
         ["DROP TABLE _graphdb.resource",
          "CREATE TABLE _graphdb.resource (id BIGINT NOT NULL, iri VARCHAR NOT NULL, CHECK (id > 5))"],
+        ["DROP TABLE _graphdb.literal", ddl.CREATE[ddl.CREATE.index("CREATE TABLE _graphdb.literal") :].split(";")[0]
+         .replace("CAST(integer AS", "CAST(number AS")],
         ["CREATE INDEX i ON _graphdb.triple(subject)"],
         ["CREATE TABLE mine(a BIGINT)",
          "CREATE TRIGGER t AFTER INSERT ON mine FOR EACH STATEMENT DELETE FROM _graphdb.triple"],
@@ -178,8 +180,8 @@ def mutations(random: random.Random) -> list[str]:
                     f"DELETE FROM _graphdb.{table}{where}",
                     f"INSERT INTO _graphdb.{table} FROM _graphdb.{table}{where}",
                     "UPDATE _graphdb.resource SET iri = repeat('\u00e9<>\"\\', 50)" + where,
-                    "UPDATE _graphdb.literal SET lexical = chr(0) || 'x', datatype = 'http://' || id" + where,
-                    f"UPDATE _graphdb.literal SET integer = NULL, number = NULL, decimal = NULL, kind = {value % 13}{where}",
+                    "UPDATE _graphdb.literal SET text = chr(0) || 'x', datatype = 'http://' || id" + where,
+                    f"UPDATE _graphdb.literal SET integer = NULL, number = NULL, moment = {value}, kind = {value % 13}{where}",
                     f"UPDATE _graphdb.meta SET value = '{value}' WHERE key = 'schema_version'",
                     f"INSERT OR REPLACE INTO _graphdb.meta VALUES ('{random.choice(('resource_key', 'literal_key', 'work', 'settled'))}', 'v {value},1 x')",
                 )

@@ -60,18 +60,14 @@ def test_types_are_the_documented_ones(connection: duckdb.DuckDBPyConnection) ->
     ).fetchall()
     assert dict(columns) == {
         "id": "BIGINT",
-        "lexical": "VARCHAR",
+        "text": "VARCHAR",
         "datatype": "VARCHAR",
         "language": "VARCHAR",
         "kind": "UTINYINT",
         "integer": "BIGINT",
         "number": "DOUBLE",
-        "decimal": "DECIMAL(38,18)",
-        "boolean": "BOOLEAN",
-        "date": "DATE",
-        "datetime": "TIMESTAMP",
-        "zoned": "TIMESTAMP WITH TIME ZONE",
-        "time": "TIME",
+        "moment": "BIGINT",
+        "lexical": "VARCHAR",
     }
     tables = connection.execute("SELECT table_name FROM duckdb_tables() WHERE schema_name = '_graphdb'").fetchall()
     assert {name for (name,) in tables} == {table.name for table in schema.metadata.tables.values()}

@@ -20,6 +20,7 @@ from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
 from graphdb.storage.dictionary import hash_index, known_hashes, literal_kinds
 from graphdb.storage.dictionary.terms import Numbering
+from graphdb.storage.file import ddl
 from tests.fuzz import scaled
 
 SORTS = ((None, None, Kind.STRING), (XSD + "integer", None, Kind.INTEGER), (None, "en", Kind.LANGSTRING))
@@ -180,6 +181,7 @@ def test_hashes_of_version_4_go() -> None:
     connection.execute(f"INSERT INTO _graphdb.meta VALUES ('resource_key', '{duckdb.__version__} {hash_index.SMALL}')")
     for later in ("edge_graph", "continuous_query", "batch", "counted"):
         connection.execute(f"DROP TABLE _graphdb.{later}")
+    connection.execute(f"CREATE OR REPLACE TABLE _graphdb.literal ({ddl.FORMER['literal'][1]})")
     connection.execute("UPDATE _graphdb.meta SET value = '4' WHERE key = 'schema_version'")
     connection.commit()
     Catalog(connection).migrate()

@@ -17,6 +17,7 @@ import graphdb
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.storage.arrays import small_joins
 from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
+from graphdb.storage.file import ddl
 from graphdb.storage.file.prepared_sql import Insertions
 from graphdb.storage.graph.changes import Changes
 from graphdb.storage.statistics import few_triples, incremental, labels
@@ -42,7 +43,7 @@ def empty() -> duckdb.DuckDBPyConnection:
     connection.execute("INSERT INTO _graphdb.resource VALUES (0, $type)", {"type": RDF_TYPE})
     connection.execute(f"INSERT INTO _graphdb.resource SELECT i, 'ex:' || i FROM range(1, {RESOURCES}) t(i)")
     connection.execute(
-        f"INSERT INTO _graphdb.literal (id, lexical, kind) SELECT {LITERAL_BASE} + i, i, i FROM range({LITERALS}) t(i)"
+        f"INSERT INTO _graphdb.literal (id, text, kind) SELECT {LITERAL_BASE} + i, i, i FROM range({LITERALS}) t(i)"
     )
     return connection
 
@@ -223,6 +224,7 @@ def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: pathlib.Path) -> No
         later = ("degree", "label_pair", "quad", "edge", "edge_property", "reifier", "edge_graph")
         for table in (*later, "continuous_query", "batch", "counted"):
             old.execute(f"DROP TABLE _graphdb.{table}")
+        old.execute(f"CREATE OR REPLACE TABLE _graphdb.literal ({ddl.FORMER['literal'][1]})")
         old.execute("UPDATE _graphdb.meta SET value = '1' WHERE key = 'schema_version'")
     with graphdb.connect(tmp_path / "old.duckdb") as database:
         assert database.query("MATCH (a)-[:<ex:p>]->(b) RETURN count(*)").scalar() == 2
@@ -245,6 +247,7 @@ def test_a_file_of_version_9_has_its_log_as_lists(tmp_path: pathlib.Path) -> Non
     with duckdb.connect(tmp_path / "old.duckdb") as old:
         assert old.execute("SELECT count(*) FROM _graphdb.counted").fetchall() == [(2,)]
         old.execute("ALTER TABLE _graphdb.counted ALTER COLUMN rows TYPE BIGINT[][]")
+        old.execute(f"CREATE OR REPLACE TABLE _graphdb.literal ({ddl.FORMER['literal'][1]})")
         old.execute("UPDATE _graphdb.meta SET value = '9' WHERE key = 'schema_version'")
     with graphdb.connect(tmp_path / "old.duckdb") as database:
         database.apply(batches[2])

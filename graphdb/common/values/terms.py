@@ -53,19 +53,20 @@ class Kind(IntEnum):
     INTEGER = 2
     """xsd:integer and the types derived from it, within 64 bits: ``integer``."""
     DECIMAL = 3
-    """xsd:decimal, and integers beyond 64 bits, with at most 20 digits before and 18 after the point: ``decimal``."""
+    """xsd:decimal, and integers beyond 64 bits, with at most 20 digits before and 18 after the point, read from the
+    text."""
     DOUBLE = 4
     """xsd:double, xsd:float, and what is too long for DECIMAL; INF and NaN included: ``number``."""
     BOOLEAN = 5
-    """xsd:boolean: ``boolean``."""
+    """xsd:boolean: ``moment``, 0 or 1."""
     DATE = 6
-    """xsd:date without a time zone: ``date``."""
+    """xsd:date without a time zone: ``moment``."""
     DATETIME = 7
-    """xsd:dateTime without a time zone, to the microsecond: ``datetime``."""
+    """xsd:dateTime without a time zone, to the microsecond: ``moment``."""
     ZONED = 8
-    """xsd:dateTime with a time zone, to the microsecond: ``zoned``, a point in time."""
+    """xsd:dateTime with a time zone, to the microsecond: ``moment``, a point in time."""
     TIME = 9
-    """xsd:time without a time zone, to the microsecond: ``time``."""
+    """xsd:time without a time zone, to the microsecond: ``moment``."""
     OTHER = 10
     """Any other datatype; the value is the lexical form."""
     LIST = 11
@@ -73,6 +74,26 @@ class Kind(IntEnum):
     TEMPORAL = 12
     """A temporal value that DuckDB has no type for: a duration, a time with a zone, what is finer than a microsecond,
     a date and time in a zone that has a name.  SQL sees the lexical form."""
+
+
+VALUE_SQL = dict.fromkeys(Kind, "{0}.text") | {
+    Kind.INTEGER: "{0}.integer",
+    Kind.DOUBLE: "{0}.number",
+    **{
+        kind: f"CASE WHEN {{0}}.kind = {kind:d} THEN {sql} END"
+        for kind, sql in {
+            Kind.DECIMAL: "TRY_CAST({0}.text AS DECIMAL(38, 18))",
+            Kind.BOOLEAN: "{0}.moment = 1",
+            Kind.DATE: "DATE '1970-01-01' + TRY_CAST({0}.moment AS INTEGER)",
+            Kind.DATETIME: "make_timestamp({0}.moment)",
+            Kind.ZONED: "make_timestamptz({0}.moment)",
+            Kind.TIME: "TIME '00:00:00' + to_microseconds({0}.moment)",
+        }.items()
+    },
+}
+"""SQL for the value of a row ``{0}`` of the table ``literal``, by kind; that of another kind may be NULL.
+
+``moment`` has dates by days since 1970, and times by microseconds since then or since midnight."""
 
 
 def default_iri(name: str) -> str:

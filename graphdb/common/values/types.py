@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.decimals import shortest
-from graphdb.common.values.terms import Kind
+from graphdb.common.values.terms import VALUE_SQL, Kind
 
 
 class _Integers:
@@ -224,17 +224,7 @@ EXACT_ONLY = 1 << Kind.LIST | 1 << Kind.TEMPORAL
 AS_WRITTEN = EXACT_ONLY | 1 << Kind.ZONED
 """Kinds whose values a user sees as their text says: among others, SQL has a point in time without its offset."""
 
-_COLUMN = {
-    Base.STRING: "lexical",
-    Base.INTEGER: "integer",
-    Base.DECIMAL: "decimal",
-    Base.FLOAT: "number",
-    Base.BOOLEAN: "boolean",
-    Base.DATE: "date",
-    Base.DATETIME: "datetime",
-    Base.ZONED: "zoned",
-    Base.TIME: "time",
-}
+_VALUE = {_OF_KIND[kind].base: sql for kind, sql in VALUE_SQL.items()}
 
 
 @cache
@@ -269,26 +259,21 @@ def single_kind(mask: int) -> Kind | None:
     return next(kind for kind in Kind if mask >> kind & 1)
 
 
-def column_of(kind: Kind) -> str:
-    """Return the column of the literal table that holds the values of a kind."""
-    return _COLUMN[_OF_KIND[kind].base]
-
-
 def literal_sql(alias: str, type: Type) -> str:
     """Return SQL for the value of a row ``alias`` of the literal table as ``type``."""
     if type.base is Base.DECIMAL:
-        return f"CAST({alias}.decimal AS DECIMAL(38, {type.scale}))"
+        return f"CAST({_VALUE[Base.DECIMAL].format(alias)} AS DECIMAL(38, {type.scale}))"
     if type.base is Base.MOMENT:
-        found = f'struct_pack(moment := {alias}.zoned, "offset" := {_offset(alias + ".lexical")})'
-        return f"CASE WHEN {alias}.zoned IS NOT NULL THEN {found} END"
+        found = f'struct_pack(moment := make_timestamptz({alias}.moment), "offset" := {_offset(alias + ".text")})'
+        return f"CASE WHEN {alias}.kind = {Kind.ZONED:d} THEN {found} END"
     if type.base is not Base.VALUE:
-        return f"{alias}.{_COLUMN[type.base]}"
+        return _VALUE[type.base].format(alias)
     cases: dict[Base, list[int]] = {}
     for kind, of in _OF_KIND.items():
         cases.setdefault(of.base, []).append(int(kind))
     whens = " ".join(
         f"WHEN {alias}.kind IN ({', '.join(map(str, kinds))}) "
-        f"THEN CAST(union_value({MEMBERS[base][0]} := {alias}.{_COLUMN[base]}) AS {UNION})"
+        f"THEN CAST(union_value({MEMBERS[base][0]} := {_VALUE[base].format(alias)}) AS {UNION})"
         for base, kinds in cases.items()
     )
     return f"CASE {whens} END"

@@ -286,7 +286,7 @@ def test_long_texts_are_compressed_by_what_is_quick(tmp_path: Path) -> None:
         db.load(file)
         rows = db._state.connection.rows
         used = rows(
-            "SELECT DISTINCT compression FROM pragma_storage_info('_graphdb.literal') WHERE column_name = 'lexical'"
+            "SELECT DISTINCT compression FROM pragma_storage_info('_graphdb.literal') WHERE column_name = 'text'"
         )
         assert ("ZSTD",) in used
         assert ("DICT_FSST",) not in used

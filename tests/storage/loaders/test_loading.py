@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, Kind
+from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, VALUE_SQL, Kind
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.loaders import load as load_module
 from graphdb.storage.loaders import streams as streams_module
@@ -228,6 +228,7 @@ def test_kinds(
     expected = {column: value, **({"number": float(value)} if numeric else {})} if value is not None else {}
     columns = "integer number decimal boolean date datetime zoned time".split()
     assert {name: row[name] for name in columns if row[name] is not None} == expected
+    assert (row["text"] is None) == (kind == Kind.INTEGER and str(value) == lexical)
 
 
 @pytest.fixture(scope="module")
@@ -238,9 +239,12 @@ def values(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], dic
     db.connection.execute("SET TimeZone = 'America/New_York'")
     db.load("".join(f'<ex:s> <ex:p> "{lexical}"^^<{XSD}{datatype}> .\n' for datatype, lexical, *_ in cases))
 
+    others = (Kind.DECIMAL, Kind.BOOLEAN, Kind.DATE, Kind.DATETIME, Kind.ZONED, Kind.TIME)
+    typed = ", ".join(f'{VALUE_SQL[kind].format("literal")} AS "{kind.name.lower()}"' for kind in others)
+
     def find(datatype: str, lexical: str) -> dict[str, Any]:
         relation = db.connection.execute(
-            "SELECT * FROM _graphdb.literal WHERE datatype = ? AND lexical = ?", [XSD + datatype, lexical]
+            f"SELECT *, {typed} FROM _graphdb.literal WHERE datatype = ? AND lexical = ?", [XSD + datatype, lexical]
         )
         names = [column[0] for column in relation.description]
         [row] = relation.fetchall()
