@@ -142,7 +142,7 @@ class Loading:
         self._total = sum(source.size for source in sources)
         self._reported = 0.0
         self._lanes: list[_ParserThread] = []
-        self._store, self._sorter = Worker(), Worker()
+        self._store, self._sorter, self._second = Worker(), Worker(), Worker()
         self._memory = memory
         self._folder = Path(folder)
         self._collector: Collector | None = None
@@ -161,7 +161,7 @@ class Loading:
 
     def close(self) -> None:
         """End the threads; what DuckDB is at is interrupted.  Where that is interrupted, it can be done again."""
-        for thread in (*(lane.thread for lane in self._lanes), self._sorter):
+        for thread in (*(lane.thread for lane in self._lanes), self._sorter, self._second):
             thread.close()
         for reader in self._readers:
             reader.thread.close(self._interrupt)
@@ -198,7 +198,9 @@ class Loading:
             else:
                 self.rows += staged.rows
                 read.append(staged.rows)
-                self._tables.append(self._sorter.submit(partial(self._encoder.add, staged)))
+                names, literals = self._encoder.add(staged)
+                self._tables += [self._sorter.submit(names), self._second.submit(literals)]
+                del names, literals  # they have the encoder, which goes before the terms are stored
             before += source.size
             self._bytes = before
         if read:

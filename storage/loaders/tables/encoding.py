@@ -1,13 +1,14 @@
 """Values of tables as numbers: those of one sort, whichever columns they come from, get theirs from one hash table.
 
-That numbering is the dictionary.  A table is numbered while the next is read, and of each of its values four bytes are
-left.
+That numbering is the dictionary.  A table is numbered while the next is read, its names by one thread and its literals
+by another, and of each of its values four bytes are left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -55,20 +56,28 @@ class Encoder:
 
     def __init__(self) -> None:
         self.tables: list[Encoded] = []
-        self._sorts: dict[Sort, _Dictionary] = {}
+        self._names: dict[Sort, _Dictionary] = {}
+        self._literals: dict[Sort, _Dictionary] = {}
 
-    def add(self, table: Staged) -> None:
-        """Number the values of a table."""
-        found = []
-        for column, sort, values, rows in _uses(table):
-            if sort not in self._sorts:
-                self._sorts[sort] = _Fixed() if is_word(values.type) else _Pieces()
-            found.append(Values(column, sort, self._sorts[sort].number(values), rows))
+    def add(self, table: Staged) -> tuple[Callable[[], None], Callable[[], None]]:
+        """Return what numbers the names in a table and what numbers its literals, which two threads may do.
+
+        Names, and literals, have to be numbered in the order in which their tables were added.
+        """
+        found: list[Values] = []
         self.tables.append(Encoded(table.mapping, found))
+        return partial(self._number, table, self._names, found), partial(self._number, table, self._literals, found)
+
+    def _number(self, table: Staged, sorts: dict[Sort, _Dictionary], found: list[Values]) -> None:
+        """Number the values of a table that are of some sorts."""
+        for column, sort, values, rows in _uses(table, literal=sorts is self._literals):
+            if sort not in sorts:
+                sorts[sort] = _Fixed() if is_word(values.type) else _Pieces()
+            found.append(Values(column, sort, sorts[sort].number(values), rows))
 
     def dictionaries(self) -> dict[Sort, arrow.Array]:
         """Return the different values of each sort, in the order of their numbers, once all tables are there."""
-        return {sort: dictionary.values() for sort, dictionary in self._sorts.items()}
+        return {sort: each.values() for sorts in (self._names, self._literals) for sort, each in sorts.items()}
 
 
 class _Dictionary(Protocol):
@@ -119,9 +128,16 @@ class _Pieces:
         return distinct
 
 
-def _uses(table: Staged) -> Iterator[tuple[Column, Sort, arrow.ChunkedArray, Ints | None]]:
-    """Yield the columns of a table as values that are to be numbered, lists as what is in them; see :class:`Values`."""
+def _uses(table: Staged, *, literal: bool) -> Iterator[tuple[Column, Sort, arrow.ChunkedArray, Ints | None]]:
+    """Yield the columns of a table that are names, or literals, as values that are to be numbered; see :class:`Values`.
+
+    Of lists these are what is in them.
+    """
     for column, sort, given in table.columns:
+        if literal and column.role == "ID" and column.name:
+            yield Column(column.column, "", column.name), _id_property(sort), given, None
+        if literal is not sort.literal:
+            continue
         if column.role == "LABEL":
             names, rows = _names(given.combine_chunks(), table.mapping.dialect.list_delimiter)
             yield column, NAME, names, rows
@@ -130,8 +146,6 @@ def _uses(table: Staged) -> Iterator[tuple[Column, Sort, arrow.ChunkedArray, Int
             yield column, sort, arrow.ChunkedArray([lists.flatten()]), parents(lists)
         else:
             yield column, sort, given, None
-            if column.role == "ID" and column.name:
-                yield Column(column.column, "", column.name), _id_property(sort), given, None
 
 
 def _id_property(sort: Sort) -> Sort:
