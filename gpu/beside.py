@@ -8,6 +8,7 @@ then on, what runs take decides.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from concurrent.futures import Future, wait
 
@@ -16,7 +17,6 @@ from graphdb.gpu.background import in_background, while_alive
 from graphdb.gpu.code.compiler import Cancelled
 from graphdb.gpu.code.launch import Device, faults
 from graphdb.gpu.data.residency import Residency
-from graphdb.gpu.data.searched import SearchedLists
 from graphdb.gpu.join.crowding import piece_seconds
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.join.segmentation import STEP
@@ -31,49 +31,62 @@ LINKED = 0.6
 COMPILED, BESIDE = 1.0, 0.02
 """Seconds of a thread that compiles a search; and what each of them is worth, of those that queries would take less."""
 
+RANGED = "search by ranges"
+
 _log = logging.getLogger("graphdb")
 
 
 class SearchesBeside:
     """Which plans are searched because a join's tables, or its lists, would not fit the device."""
 
-    def __init__(
-        self, device: Device, join: Join, search: Search, residency: Residency, searched: SearchedLists
-    ) -> None:
+    def __init__(self, device: Device, join: Join, search: Search, residency: Residency) -> None:
         self._device, self._join, self._search, self._residency = device, join, search, residency
-        self._searched = searched
         self._compiling: dict[PhysicalPlan, Future[None]] = {}
 
     def saved(self, plan: PhysicalPlan, counting: bool) -> float:
         """Seconds that a search is expected to take less than a join, which may be known to take longer than was
         expected; 0 where it takes longer.
         """
-        joined, searched = self._seconds(plan, counting)
+        joined, *searches = self._seconds(plan, counting)
+        searched = min(searches)
         return max(joined - searched, (self._timings(plan, counting).measured("join") or 0.0) - searched, 0.0)
 
-    def _seconds(self, plan: PhysicalPlan, counting: bool) -> tuple[float, float]:
-        """Seconds that a join is expected to take for pieces, and for lists that do not fit; and a search instead."""
+    def _seconds(self, plan: PhysicalPlan, counting: bool) -> tuple[float, float, float]:
+        """Seconds that a join is expected to take for pieces, and for lists that do not fit; and a search instead, of
+        divided lists, and by ranges.
+        """
         rates, budget = self._device.rates, self._device.memory.budget
         key = ("seconds beside", counting, self._device.number, budget)
         if key not in plan.cache:
             lists, segments = self._residency.place_for(plan, counting), self._join.segments(plan, counting)
             away = self._residency.away_seconds(lists, plan, rates)
             joined = piece_seconds(plan, counting, budget, rates) + (away if segments is None else segments.seconds)
-            linked = self._searched.seconds(plan, counting, self._search.beside_lists(plan, counting), rates)
             searched = STEP * rates.answer + LONGER * plan.cost / rates.intersected
-            searched += LINKED * (away if linked is None else linked)
-            plan.cache[key] = joined, searched
-        found: tuple[float, float] = plan.cache[key]
+            ranged = self._search.can_be_ranged(plan, counting)
+            linked = self._search.link_seconds(plan, counting)
+            plan.cache[key] = (
+                joined,
+                searched + LINKED * linked,
+                searched + (math.inf if ranged is None else ranged.seconds),
+            )
+        found: tuple[float, float, float] = plan.cache[key]
         return found
 
     def chosen(self, plan: PhysicalPlan, counting: bool, *, runs: bool) -> str:
-        """Of a join and a search that is compiled, the one that took less, or is expected to."""
-        joined, searched = map(ExpectedCost, self._seconds(plan, counting))
-        return self._timings(plan, counting).choose({"join": joined, "search": searched}, runs=runs)
+        """Of a join and a search that is compiled, the one that took less, or is expected to; and whether that goes by
+        ranges.
+        """
+        costs = dict(zip(("join", "search", RANGED), map(ExpectedCost, self._seconds(plan, counting)), strict=True))
+        possible = {way: cost for way, cost in costs.items() if cost.seconds < math.inf}
+        way = self._timings(plan, counting).choose(possible, runs=runs)
+        if way != "join":
+            self._search.by_ranges(plan, counting, way == RANGED)
+        return "join" if way == "join" else "search"
 
     def note(self, plan: PhysicalPlan, counting: bool, strategy: str, seconds: float) -> None:
         """Learn what a run of all matches took, unless it shared the host with a compiler."""
         if not self.busy and self.saved(plan, counting):
+            strategy = RANGED if strategy == "search" and self._search.ranged(plan, counting) is not None else strategy
             self._timings(plan, counting).note(strategy, seconds)
 
     def _timings(self, plan: PhysicalPlan, counting: bool) -> StrategyTimings:

@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.code.launch import Device
-from graphdb.gpu.data.graph import address
+from graphdb.gpu.data.graph import address, segment_offsets
+from graphdb.plan.physical import PhysicalPlan, StepColumn
+from graphdb.storage.graph.pcsr import Partition
 
 Ints = NDArray[np.int64]
 
@@ -108,6 +110,31 @@ class Window:
 def window_sizes(sizes: Sequence[Ints]) -> Ints:
     """Bytes that each array's part of a range takes in a window, from those that it has: int64 [arrays, ranges]."""
     return -(-np.stack(sizes) // ALIGNED) * ALIGNED
+
+
+def bytes_before(partitions: list[Partition]) -> Ints:
+    """The bytes of some partitions' lists and offsets before each vertex, together: int64 [vertices + 1]."""
+    places = np.arange(len(partitions[0].offsets), dtype=np.int64)
+    return sum(
+        (each.offsets * each.neighbours.itemsize + places * segment_offsets(each).itemsize for each in partitions),
+        np.zeros(len(places), np.int64),
+    )
+
+
+def bounds_of(before: Ints, ranges: int) -> Ints:
+    """Vertices between which lists and offsets have about as many bytes: int64 [ranges + 1].
+
+    By entries alone the range of short lists would have most of the vertices, and offsets as many.
+    """
+    inner = np.searchsorted(before, before[-1] * np.arange(1, ranges) / ranges)
+    return np.unique(np.concatenate([[0], inner, [len(before) - 1]])).astype(np.int64)
+
+
+def above_of(plan: PhysicalPlan, level: int, slots: list[int]) -> tuple[int, ...]:
+    """Which of some slots a level's vertex exceeds, as places among them."""
+    row = plan.program.steps[level]
+    lower = plan.program.checks[row[StepColumn.ABOVES] : row[StepColumn.CHECKS], 2].tolist()
+    return tuple(at for at, slot in enumerate(slots) if slot in lower)
 
 
 @dataclass(eq=False)

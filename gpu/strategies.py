@@ -109,7 +109,7 @@ class Strategies:
     def beside(self) -> SearchesBeside:
         """The searches that are compiled beside joins."""
         if self._beside is None:
-            self._beside = SearchesBeside(self._device, self.join, self.search, self._graph.residency, self._searched)
+            self._beside = SearchesBeside(self._device, self.join, self.search, self._graph.residency)
         return self._beside
 
     def no_search(self, plan: PhysicalPlan) -> str:
@@ -127,7 +127,13 @@ class Strategies:
     def where(self, plan: PhysicalPlan, strategy: str = "join") -> str:
         """Where the lists stand that matches read, as a phrase for EXPLAIN; empty where all are on the device."""
         segments = self.join.segments(plan, plan.count_only) if strategy == "join" else None
-        return segments.describe() if segments else self._graph.residency.describe(lists_read(plan, plan.count_only))
+        if segments is not None:
+            return segments.describe()
+        lists = lists_read(plan, plan.count_only)
+        ranged = self.search.ranged(plan, plan.count_only) if strategy == "search" else None
+        if ranged is not None:
+            return ranged.describe(sum(each.nbytes for each in lists))
+        return self._graph.residency.describe(lists)
 
     def link_bytes(self, plan: PhysicalPlan, counting: bool, strategy: str) -> float:
         """Bytes that a run by a strategy is expected to copy over the link, or to read there, once its lists stand
@@ -135,6 +141,8 @@ class Strategies:
         """
         residency, rates = self._graph.residency, self._device.rates
         if strategy == "search":
+            if (ranged := self.search.ranged(plan, counting)) is not None:
+                return ranged.link
             beside = self.search.beside_lists(plan, counting)
             found = self._searched.link_bytes(plan, counting, beside, rates)
             if found is not None:
@@ -294,6 +302,8 @@ class Strategies:
 
     def _failed(self, plan: PhysicalPlan, counting: bool, error: Refused | MemoryLimitError) -> None:
         """A search did not run: the plan is joined from now on, unless its lists had left it too little room."""
+        if not isinstance(error, Refused) and self.search.no_ranges(plan, counting):
+            return
         if isinstance(error, Refused) or not self._searched.give_up(plan, counting):
             self.search.refuse(plan, error.message)
 
@@ -317,10 +327,11 @@ class Strategies:
         if not searched and not by_segments:
             residency.make_room(lists_read(plan, counting))
         lists = residency.place_for(plan, counting)
-        if searched:
+        by_ranges = searched and self.search.ranged(plan, counting) is not None
+        if searched and not by_ranges:
             self._searched.place(plan, counting, self.search.beside_lists(plan, counting), self._device.rates)
         used: list[object] = [plan.program if searched else plan]
-        if by_segments:
+        if by_segments or by_ranges:
             used += [array for each in lists for array in (each.elements, *each.beside)]
         else:
             cliques = counting and plan.clique is not None

@@ -25,7 +25,7 @@ from graphdb.gpu.data.graph import segment_offsets
 from graphdb.gpu.data.residency import Residency, lists_read
 from graphdb.gpu.join.grid import Grid, scanned_once
 from graphdb.gpu.join.segmented import Segmentation, Segmented
-from graphdb.gpu.segments import window_sizes
+from graphdb.gpu.segments import above_of, bounds_of, bytes_before, window_sizes
 from graphdb.plan.physical import CHECK_COLUMNS, Op, PhysicalPlan, StepColumn, VertexStep
 from graphdb.storage.graph.pcsr import Partition
 
@@ -147,7 +147,7 @@ class _Ways:
         scanned = scan * np.dtype(plan.dtype).itemsize
         alone = min(ALONE * budget, (1 + ALONE) / 2 * budget - scanned) - OTHERS
         self._room = max(LISTS * budget - LEAST, alone if self._alone else 0.0)
-        self._before = [_bytes_before([partitions[row] for row in self._divisible[slot]]) for slot in slots]
+        self._before = [bytes_before([partitions[row] for row in self._divisible[slot]]) for slot in slots]
         self._levels = {int(row[StepColumn.SLOT]): level for level, row in enumerate(plan.program.steps)}
         self._rows = np.array([each.estimate for each in plan.steps])
         self._size = sum(map(_bytes, partitions))
@@ -178,7 +178,7 @@ class _Ways:
         """A way, unless its blocks need more room than there is."""
         ranges, divided, partitions = way.ranges, way.divided, self._partitions
         those, levels = [self._slots[at] for at in divided], self._levels
-        bounds = [_bounds(self._before[at], ranges[at]) for at in divided]
+        bounds = [bounds_of(self._before[at], ranges[at]) for at in divided]
         own = {at: self._own(ranges, at) for at in divided}
         places = [(row, divided.index(at), divided.index(by)) for row, at, by in self._grids(ranges)]
         grids = tuple(Grid(row, those[at], at, by, partitions[row], bounds[at], bounds[by]) for row, at, by in places)
@@ -188,7 +188,7 @@ class _Ways:
                 levels[slot],
                 own[at],
                 bounds[place],
-                _above(self._plan, levels[slot], those),
+                above_of(self._plan, levels[slot], those),
                 tuple(_reached(self._plan, levels[slot], place, those, bounds)),
             )
             for place, (at, slot) in enumerate(zip(divided, those, strict=True))
@@ -267,12 +267,12 @@ class _Ways:
     def _block_bytes(self, row: int, at: int, count: int, others: int) -> float:
         """Bytes of the room for one block, about."""
         lists = self._partitions[row]
-        offsets = int(np.diff(_bounds(self._before[at], count)).max()) * segment_offsets(lists).itemsize
+        offsets = int(np.diff(bounds_of(self._before[at], count)).max()) * segment_offsets(lists).itemsize
         return offsets + lists.neighbours.nbytes / count / others
 
     def _window_bytes(self, at: int, count: int, own: tuple[int, ...]) -> int:
         """Bytes of the room for one segment of a slot."""
-        bounds, those = _bounds(self._before[at], count), [self._partitions[row] for row in own]
+        bounds, those = bounds_of(self._before[at], count), [self._partitions[row] for row in own]
         if not those:
             return 0
         parts = [np.diff(each.offsets[bounds]) * each.neighbours.itemsize for each in those]
@@ -282,8 +282,8 @@ class _Ways:
     def _share(self, divided: tuple[int, ...]) -> float:
         """Of the combinations of ranges, the share that restrictions and lists leave, about."""
         those, levels = [self._slots[at] for at in divided], self._levels
-        share = 0.5 ** sum(len(_above(self._plan, levels[slot], those)) for slot in those)
-        coarse = [_bounds(self._before[at], COARSE) for at in divided]
+        share = 0.5 ** sum(len(above_of(self._plan, levels[slot], those)) for slot in those)
+        coarse = [bounds_of(self._before[at], COARSE) for at in divided]
         for at, slot in enumerate(those):
             for _, reached in _reached(self._plan, levels[slot], at, those, coarse):
                 share *= float(reached.mean())
@@ -331,31 +331,6 @@ def _reads(plan: PhysicalPlan) -> dict[int, list[int]] | None:
     for row, slot in dict.fromkeys([*lists, *((row, slot) for _, row, slot in program.shares.tolist())]):
         found[slot].append(row)
     return {slot: rows for slot, rows in found.items() if rows}
-
-
-def _bytes_before(partitions: list[Partition]) -> Ints:
-    """The bytes of some partitions' lists and offsets before each vertex, together: int64 [vertices + 1]."""
-    places = np.arange(len(partitions[0].offsets), dtype=np.int64)
-    return sum(
-        (each.offsets * each.neighbours.itemsize + places * segment_offsets(each).itemsize for each in partitions),
-        np.zeros(len(places), np.int64),
-    )
-
-
-def _bounds(before: Ints, ranges: int) -> Ints:
-    """Vertices between which lists and offsets have about as many bytes: int64 [ranges + 1].
-
-    By entries alone the range of short lists would have most of the vertices, and offsets as many.
-    """
-    inner = np.searchsorted(before, before[-1] * np.arange(1, ranges) / ranges)
-    return np.unique(np.concatenate([[0], inner, [len(before) - 1]])).astype(np.int64)
-
-
-def _above(plan: PhysicalPlan, level: int, slots: list[int]) -> tuple[int, ...]:
-    """Which of some slots a level's vertex exceeds, as places among them."""
-    row = plan.program.steps[level]
-    lower = plan.program.checks[row[StepColumn.ABOVES] : row[StepColumn.CHECKS], 2].tolist()
-    return tuple(at for at, slot in enumerate(slots) if slot in lower)
 
 
 def _reached(

@@ -12,33 +12,30 @@ later step are put into a pool first, and redistributed in a second launch: that
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from enum import IntEnum
-from functools import cached_property
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device, StopFlag
-from graphdb.gpu.code.layout import LETTER, LEVEL_WORDS, RUN, STACK_WORDS
-from graphdb.gpu.data.graph import DeviceGraph, address
-from graphdb.gpu.search.code_generation import WARP, Text, search_text
-from graphdb.gpu.search.program import Ends, SearchTables, search_tables
+from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device
+from graphdb.gpu.code.layout import LEVEL_WORDS, STACK_WORDS
+from graphdb.gpu.data.graph import DeviceGraph
+from graphdb.gpu.data.residency import lists_read
+from graphdb.gpu.data.searched import SearchedLists
+from graphdb.gpu.search.code_generation import WARP, search_text
+from graphdb.gpu.search.launches import SHARED, Code, SearchRun, Sizes
+from graphdb.gpu.search.ranges import Passes, RangedSearch, ranged_search
 from graphdb.gpu.search.stealing import LEFT, STEALS, Steal
-from graphdb.gpu.stream import HostRows, Images, Table, stream
-from graphdb.gpu.watch import wait_for
+from graphdb.gpu.stream import HostRows, Images, stream
 from graphdb.plan.executor import Control, Refused
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 
 PIECES = 16
 """Tasks per warp that the work is split into, …"""
 LEAST = 1
-"""… unless they had fewer elements than this, …"""
-LARGE = 16
-"""… or so many, which are split more finely, to a quarter: then their work differs most."""
+"""… unless they had fewer elements than this."""
 ENOUGH, ENOUGH_STEALING = 1 << 20, 1 << 13
 """Partial matches of the second step that keep a device busy; and those that do where work is stolen."""
 RESIDENT = 4
@@ -46,10 +43,6 @@ RESIDENT = 4
 POOL_ROWS = 1 << 22
 BLOCK_ROWS = 1 << 18
 RING_BLOCKS = 8
-SHARE = 0.2
-"""Of the device's budget, what the pool may take at most, and what the ring may; and a third of what is free."""
-CARRIED, SHARED = 0.8, 0.5
-"""Of what is free, what work that is given away may take, and shared intersections: fewer blocks take less."""
 SMALL, OTHERS = 1 << 13, 0.1
 """Bytes of tables and cells; and of the budget, what is left beside lists for work that is given away, and for a pool
 or a ring."""
@@ -59,52 +52,11 @@ LONGEST = 1 << 27
 """Elements of a list, at most: a warp counts those of 32 lists in 32 bits."""
 
 
-class _Counter(IntEnum):
-    """The cells that kernels count with: all 0 at first, but for where the pool ends."""
-
-    NEXT = 0
-    HALT = 1
-    FOUND = 2
-    HEAD = 3
-    POOLED = 4
-    POOL_END = 5
-    NEXT_OF_RESUMED = 6
-    """The second launch's next task."""
-    STOLEN_WITHIN = 7
-    STOLEN_ACROSS = 8
-
-
 _MACROS = {"THREADS": str(BLOCK), "RESIDENT": str(RESIDENT)}
 VARIANTS["search"] = (
     {"ID": IDS[np.int32], **_MACROS, "STEAL": "2", "LEVELS": "4", "LEFT": str(LEFT)},
     {"ID": IDS[np.int64], **_MACROS},
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Code:
-    """What a plan's kernel is compiled of, and how it is launched.
-
-    Attributes
-    ----------
-    depth
-        The step whose batches go through the pool; 0: none.
-    steals
-        How work is stolen, as a number of :data:`~graphdb.gpu.search.stealing.STEALS`.
-    threads, shared
-        Threads of a block, and the bytes of shared memory that it takes.
-    """
-
-    text: Text
-    depth: int
-    steals: int
-    threads: int
-    shared: int
-    macros: dict[str, object]
-
-    def carried_bytes(self, width: int) -> int:
-        """Bytes of global memory by which a warp is given work."""
-        return 4 * len(LETTER) * (1 + (self.depth > 0)) * (self.steals > 0) + width * self.text.carried
 
 
 class Search:
@@ -156,6 +108,7 @@ class Search:
         self._depth, self.steal, self.left = depth, steal, left
         self.resident = resident
         self.macros: dict[str, object] = {} if unroll == 32 else {"UNROLL": unroll}
+        self._searched = SearchedLists(device.memory, graph.residency)
         self._streams: list[Any] = []
         """Of searches that have ended, for those to come: to make one takes as long as some launches."""
         self.milliseconds = 0.0
@@ -213,6 +166,50 @@ class Search:
         others = OTHERS * budget * (1 + (not counting or self.depth(plan) > 0))
         return int(scans * (width + 8 / WARP) + others + min(stored, SHARED / 2 * budget)) + SMALL
 
+    def ranged(self, plan: PhysicalPlan, counting: bool) -> RangedSearch | None:
+        """How a search of all matches goes through the ranges of lists that do not fit; None where it reads divided
+        lists, since that is expected to be sooner, or was (:meth:`by_ranges`).
+        """
+        key = ("by ranges", counting, self.device.number, self.device.memory.budget)
+        found = self.can_be_ranged(plan, counting)
+        if found is not None and key not in plan.cache:
+            plan.cache[key] = found.seconds < self.link_seconds(plan, counting)
+        return found if found is not None and plan.cache[key] else None
+
+    def by_ranges(self, plan: PhysicalPlan, counting: bool, yes: bool) -> None:
+        """Have searches of all matches go by ranges, or not."""
+        plan.cache["by ranges", counting, self.device.number, self.device.memory.budget] = yes
+
+    def can_be_ranged(self, plan: PhysicalPlan, counting: bool) -> RangedSearch | None:
+        """How a search can go by ranges; None where it cannot, or all lists fit."""
+        key = self._ranges_key(counting)
+        if key not in plan.cache:
+            fits = self.graph.residency.fits(lists_read(plan, counting))
+            room = self.device.memory.budget - self.beside_lists(plan, counting)
+            no = fits or (counting and plan.clique is not None)
+            plan.cache[key] = None if no else ranged_search(plan, room, self.device.rates)
+        found: RangedSearch | None = plan.cache[key]
+        return found
+
+    def _ranges_key(self, counting: bool) -> tuple[object, ...]:
+        return "ranged", counting, self.device.number, self.device.memory.budget
+
+    def link_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
+        """Seconds of the link that a search of divided lists is expected to take; infinite where there are none."""
+        residency, rates, lists = self.graph.residency, self.device.rates, lists_read(plan, counting)
+        if not residency.possible(lists):
+            return math.inf
+        placed = self._searched.seconds(plan, counting, self.beside_lists(plan, counting), rates)
+        if placed is not None:
+            return placed
+        return residency.away_seconds(residency.place_for(plan, counting), plan, rates)
+
+    def no_ranges(self, plan: PhysicalPlan, counting: bool) -> bool:
+        """A search got too little memory: whether it went by ranges, which it does not from now on."""
+        gone = self.ranged(plan, counting) is not None
+        plan.cache[self._ranges_key(counting)] = None
+        return gone
+
     def depth(self, plan: PhysicalPlan) -> int:
         """The step whose batches go through the pool; 0 where the second step's lists are enough to schedule by."""
         last = len(plan.steps) - 2
@@ -224,7 +221,7 @@ class Search:
             depth = 2 if last > 2 and plan.steps[1].estimate < enough else 0
         return depth if 1 < depth <= last else 0
 
-    def code(self, plan: PhysicalPlan, *, counting: bool, whole: bool) -> _Code:
+    def code(self, plan: PhysicalPlan, *, counting: bool, whole: bool) -> Code:
         """What is compiled for a plan: for runs of all its matches (``whole``), or with a limit; cached with the plan.
 
         Raises
@@ -234,12 +231,12 @@ class Search:
         """
         how = (self.depth(plan), self.steal, self.left, self._stores(plan), self.resident, *self.macros.items())
         key = ("search code", counting, whole, self.device.name, *how)
-        found: _Code | None = plan.cache.get(key)
+        found: Code | None = plan.cache.get(key)
         if found is None:
             found = plan.cache[key] = self._written(plan, counting=counting, whole=whole)
         return found
 
-    def _written(self, plan: PhysicalPlan, *, counting: bool, whole: bool) -> _Code:
+    def _written(self, plan: PhysicalPlan, *, counting: bool, whole: bool) -> Code:
         depth, limits, threads = self.depth(plan) if whole else 0, self.device.limits, BLOCK
         text = search_text(plan, counting, plan.program.second, self._stores(plan), depth, self.steal != "off")
         steals = STEALS.index(self.steal) if text.levels else 0
@@ -263,7 +260,7 @@ class Search:
         macros |= self.macros
         if steals:
             macros |= {"STEAL": steals, "LEVELS": text.levels, "LEFT": self.left}
-        return _Code(text, depth, steals, threads, shared, macros)
+        return Code(text, depth, steals, threads, shared, macros)
 
     def is_ready(self, plan: PhysicalPlan, *, counting: bool) -> bool:
         """Whether a run of all matches has nothing to compile; raises as :meth:`code` does."""
@@ -279,12 +276,27 @@ class Search:
         """How many matches are found, before images; with a limit, that many or more will do."""
         if limit == 0:
             return 0
-        run = _Run(self, plan, limit, control, counting=True)
-        try:
+        with self._run(plan, limit, control, counting=True) as run:
+            for _ in run.launches(control):
+                pass
             run.wait(control)
             return run.found
+
+    @contextmanager
+    def _run(self, plan: PhysicalPlan, limit: int | None, control: Control, *, counting: bool) -> Iterator[SearchRun]:
+        """A run that is about to be launched; of all matches, by the combinations of ranges that it goes through."""
+        code = self.code(plan, counting=counting, whole=limit is None)
+        sizes = Sizes(self.pieces, self.least, self.block_rows, self.blocks, self.most, self.pool_rows)
+        ranged = self.ranged(plan, counting) if limit is None and control.share is None else None
+        passes = None if ranged is None else Passes(self.device, self.graph, plan, ranged)
+        where, stream = (self.device, self.graph, plan, code, sizes), self.stream()
+        run = SearchRun(*where, stream, limit, control, passes, counting=counting)
+        try:
+            yield run
         finally:
             run.close()
+            self.milliseconds, self.stolen = run.milliseconds, run.stolen
+            self.used(stream)
 
     def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[HostRows]:
         """Give the matches as blocks of rows, images included, each of which is a match."""
@@ -292,200 +304,6 @@ class Search:
             return
         with self.device.active():
             images = Images(self.device.module("join", {"ID": IDS[plan.dtype]}, check=control.check), self.device, plan)
-        run = _Run(self, plan, limit, control, counting=False)
-        try:
-            yield from stream(self.device, run.tables(control), images, control.buffer_bytes)
-        finally:
-            run.close()
-
-
-@dataclass(slots=True)
-class _Table:
-    """Matches on the device: [columns, rows]."""
-
-    cells: Any
-    rows: int
-    matches: None = None
-
-
-class _Run:
-    """One search: its launches, on a stream of its own, and what they write."""
-
-    def __init__(
-        self, search: Search, plan: PhysicalPlan, limit: int | None, control: Control, *, counting: bool
-    ) -> None:
-        self._search, self._plan, self._limit, self._counting = search, plan, limit, counting
-        self._stop = StopFlag(search.device)
-        device = self._device = search.device
-        code = search.code(plan, counting=counting, whole=limit is None)
-        text, depth, steals, threads, shared = code.text, code.depth, code.steals, code.threads, code.shared
-        warps, width, second = threads // 32, np.dtype(plan.dtype).itemsize, plan.program.second
-        with device.active():
-            empty = device.memory.empty
-            tables = search_tables(plan, search.graph)
-            program = tables.program
-            module = device.module("search", code.macros, text.plan, control.check)
-            first_root, last_root = control.range_of(len(program.scans[0]))
-            scan = program.scans[0][first_root:last_root]
-            work = self._ends(module, tables, scan, second)
-            ends, elements = work.ends, work.elements
-            blocks = module.resident("search", threads, shared)
-            if not counting:
-                blocks = max(blocks - BLOCK // threads * device.processors, device.processors)
-            blocks = min(blocks, search.most or 1 << 30)
-            shares_bytes = warps * text.shares * width
-            for each, most in ((warps * code.carried_bytes(width), CARRIED), (shares_bytes, SHARED)):
-                if each:
-                    room = most * device.memory.reserve(int(blocks * each / most))
-                    blocks = max(min(blocks, int(room / each)), 1)
-            taken = blocks * (warps * code.carried_bytes(width) + shares_bytes)
-            piece = elements // (blocks * warps * search.pieces)
-            piece = max(piece // 4 if piece >= LARGE else piece, search.least)
-            columns = 0 if counting else len(plan.program.outputs)
-            left = max(device.memory.unused_bytes() - taken, 0)
-            most = int(min(SHARE * device.memory.budget, left / 3)) // width
-            pool_rows = max(min(search.pool_rows, most // max(text.pooled, 1)), 1)
-            self._block_rows = max(min(search.block_rows, most // (search.blocks * max(columns, 1))), 1)
-            self._ring = empty((search.blocks, max(columns, 1), 1 if counting else self._block_rows), plan.dtype)
-            self._columns = columns
-            self._ready: NDArray[np.uint64] = device.pinned((search.blocks,), np.uint64)
-            self._gone: NDArray[np.int64] = device.pinned((search.blocks,), np.int64)
-            self._ready[:] = 0
-            shares = empty(blocks * warps * text.shares, plan.dtype)
-            pool = empty(text.pooled * pool_rows, plan.dtype)
-            desks = empty(
-                (1 + (depth > 0), 2 + -(-blocks // 32) + len(LETTER) * blocks * warps if steals else 0), np.uint32
-            )
-            desks.fill(0)
-            mail = empty(blocks * warps * text.carried, plan.dtype)
-            # Counters, how far the host is, how full the ring's blocks are, and what the launches are given.
-            sizes = [len(_Counter), 1, -(-search.blocks // 2), len(RUN), len(RUN)]
-            bounds = np.cumsum([0, *sizes]).tolist()
-            cells = empty(bounds[-1], np.int64)
-            self._cells, self._taken = cells[: bounds[1]], cells[bounds[1] : bounds[2]]
-            counter = {member: address(cells) + 8 * member for member in _Counter}
-            given = {
-                **tables.addresses,
-                "resources": plan.program.resources,
-                "type_label": plan.program.type_label,
-                "scan": address(scan),
-                "roots": len(scan),
-                "ends": 0 if ends is None else address(ends) + 8,
-                "elements": elements,
-                "piece": piece,
-                "next": counter[_Counter.NEXT],
-                "halt": counter[_Counter.HALT],
-                "stop": self._stop.address,
-                "found": counter[_Counter.FOUND],
-                "limit": -1 if limit is None else limit,
-                "shares": address(shares),
-                "share_ids": text.shares,
-                "pool": address(pool),
-                "pool_rows": pool_rows,
-                "pooled": counter[_Counter.POOLED],
-                "pool_end": counter[_Counter.POOL_END],
-                "resumes": 0,
-                "ring": address(self._ring),
-                "block_rows": self._block_rows,
-                "blocks": search.blocks,
-                "head": counter[_Counter.HEAD],
-                "filled": address(cells) + 8 * bounds[2],
-                "ready": self._ready.ctypes.data,
-                "taken": address(self._taken),
-                "desk": address(desks),
-                "mail": address(mail),
-                "stolen": counter[_Counter.STOLEN_WITHIN],
-            }
-            resumed = {"next": counter[_Counter.NEXT_OF_RESUMED], "resumes": 1, "desk": address(desks[-1:])}
-            written = np.zeros(bounds[-1], np.int64)
-            written[_Counter.POOL_END] = 1 << 62
-            for begin, run in zip(bounds[3:], (given, given | resumed), strict=False):
-                written[begin : begin + len(RUN)] = [run[name] for name in RUN]
-            device.memory.write(cells, written)
-            first, again = (np.uint64(address(cells) + 8 * begin) for begin in bounds[3:5])
-            self._alive = (module, tables, ends, shares, pool, desks, mail, cells)
-            self._stream = search.stream()
-            self._stream.wait_event(device.event())
-            with self._stream:
-                self._begin = device.event_on(self._stream)
-                started = blocks if steals > 1 else min(blocks, max(-(-elements // piece), 1))
-                module.launch("search", started, first, threads=threads, shared=shared)
-                if depth:
-                    module.launch("search", blocks, again, threads=threads, shared=shared)
-                self._end = device.event_on(self._stream)
-            device.memory.streams(int(not counting))
-
-    def _ends(self, module: Any, tables: SearchTables, scan: Any, second: int) -> Ends:
-        """Where the elements of each warp's roots end, those of their lists in partition ``second``: of all roots,
-        cached as long as the plan's program.
-        """
-        if second < 0 or not len(scan):
-            return Ends(None, len(scan))
-        device = self._device
-
-        def found() -> Ends:
-            ends = device.memory.empty(-(-len(scan) // WARP) + 1, np.int64)
-            table, degrees = np.uint64(tables.addresses["partitions"]), ends[1:]
-            module.launch("degrees", -(-len(scan) // BLOCK), table, scan, len(scan), degrees)
-            device.sum_up(degrees, ends)
-            return Ends(ends, device.last(ends))
-
-        if len(scan) < len(tables.program.scans[0]):
-            return found()
-        return device.memory.cached_or_built("search ends", self._plan.program, found)
-
-    @cached_property
-    def _counters(self) -> NDArray[np.int64]:
-        """What the kernels counted, once they have ended."""
-        found: NDArray[np.int64] = self._cells.get()
-        return found
-
-    @property
-    def found(self) -> int:
-        """The matches counted."""
-        return int(self._counters[_Counter.FOUND])
-
-    def wait(self, control: Control) -> None:
-        """Wait for the kernels to end."""
-        wait_for(self._end, control, self._stop, lambda: None)
-
-    def tables(self, control: Control) -> Iterator[Table]:
-        """The matches, block by block: whoever asks for the next has put the copy of the last on its way."""
-        number, rows, blocks = 0, self._block_rows, self._search.blocks
-        while True:
-            ended = self._end.done  # asked first: what was written before is there then
-            at = number % blocks
-            if int(self._ready[at]) == number + 1:
-                yield self._block(at, rows)
-                number += 1
-                self._gone[at] = number
-                self._taken.set(self._gone[at : at + 1], stream=self._device.copies)
-            elif ended:
-                break
-            else:
-                control.check()
-                time.sleep(2e-5)
-        head = int(self._counters[_Counter.HEAD])
-        rest = (head if self._limit is None else min(head, self._limit)) - number * rows
-        if rest > 0:
-            yield self._block(number % blocks, rest)
-
-    def _block(self, at: int, rows: int) -> _Table:
-        """The first rows of a block of the ring."""
-        cells = self._ring[at, : self._columns, :rows]
-        if rows < self._block_rows:  # which copies as one piece
-            whole = self._device.memory.empty((self._columns, rows), self._plan.dtype)
-            whole[...] = cells
-            cells = whole
-        return _Table(cells, rows)
-
-    def close(self) -> None:
-        """Stop the kernels if they run still."""
-        if not self._end.done:
-            self._stop.set()
-            self._end.synchronize()
-        else:
-            self._search.milliseconds = self._device.milliseconds(self._begin, self._end)
-            self._search.stolen = tuple(self._counters[_Counter.STOLEN_WITHIN :].tolist())
-        self._search.used(self._stream)
-        self._device.memory.streams(-int(not self._counting))
+        with self._run(plan, limit, control, counting=False) as run:
+            tables = (table for _ in run.launches(control) for table in run.tables(control))
+            yield from stream(self.device, tables, images, control.buffer_bytes)

@@ -24,6 +24,7 @@ from graphdb.gpu.data.pages import hottest
 from graphdb.gpu.data.residency import Residency, lists_of_plan, lists_read
 from graphdb.gpu.data.searched import SearchedLists, link_bytes
 from graphdb.gpu.join.run import Join
+from graphdb.gpu.search import launches
 from graphdb.gpu.search import run as search_run
 from graphdb.gpu.search.run import Search
 from graphdb.plan.executor import Control
@@ -127,7 +128,7 @@ def test_a_search_whose_lists_leave_it_too_little_room_is_not_refused() -> None:
     """Its lists are placed as for a join again, and never again for it."""
     plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(150, 6_000), counting="never")
     wanted = HostExecutor(1).count(plan)
-    with searching(2, plan) as device, mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6, 0.0)):
+    with searching(2, plan) as device, mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6, 0.0, math.inf)):
         device.strategies.search.compile(plan, lambda: None, counting=True)
         device.hint = "auto"
         lists = lists_read(plan, True)
@@ -179,7 +180,7 @@ def test_lists_are_not_placed_anew_before_that_pays_nor_under_a_run() -> None:
 def test_fewer_blocks_search_where_work_that_is_given_away_leaves_no_room() -> None:
     """Of a budget of which it would take more than all; they find the same."""
     plan = make_plan(pattern(4, TAILED, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
-    with emulator.installed(), mock.patch.object(search_run, "LETTER", ("step", "low", "high", "on") + ("",) * 250):
+    with emulator.installed(), mock.patch.object(launches, "LETTER", ("step", "low", "high", "on") + ("",) * 250):
         device: Any = device_executor("search", {"steal": "across", "depth": 2}, 1 << 15)
         assert device.count(plan) == HostExecutor(1).count(plan) > 0
         assert device.strategies.no_search(plan) == ""
@@ -204,7 +205,7 @@ def test_what_a_search_reads_of_lists() -> None:
 @EMULATED
 def test_a_join_that_takes_longer_than_was_expected_has_its_search_compiled() -> None:
     plan = make_plan(pattern(4, TAILED, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
-    with emulator.installed(), mock.patch.object(SearchesBeside, "_seconds", return_value=(0.0011, 0.001)):
+    with emulator.installed(), mock.patch.object(SearchesBeside, "_seconds", return_value=(0.0011, 0.001, math.inf)):
         device: Any = device_executor("join", SMALL["join"], 1 << 24)
         device.strategies.by_name["search"] = Search(device.device, device.graph, **SMALL["search"])
         device.hint = "auto"
