@@ -4,12 +4,24 @@
 // the first one each time, so that what depends on an order that CUDA does not promise differs from run to run.  A
 // collective that not all its threads reach is found as a deadlock.
 
-#include <setjmp.h>
 #include <stdlib.h>
 #include <time.h>
 #include <ucontext.h>
 
 #include "device.hpp"
+
+// Where a function goes on.  The C library's jumps take several times as long as GCC's, of which there the compiler must
+// not see that they never return: it would leave out where they are come back from.
+#ifdef __clang__
+#include <setjmp.h>
+typedef jmp_buf Place;
+#define REMEMBER _setjmp
+#define GO_TO(place) _longjmp(place, 1)
+#else
+typedef void *Place[5];
+#define REMEMBER __builtin_setjmp
+__attribute__((noipa)) static void GO_TO(Place place) { __builtin_longjmp(place, 1); }
+#endif
 
 Dim threadIdx, blockIdx, blockDim, gridDim;
 
@@ -22,9 +34,14 @@ typedef void (*Kernel)(unsigned long long, unsigned long long, unsigned long lon
                        unsigned long long, unsigned long long, unsigned long long, unsigned long long);
 
 struct Barrier { int expected, arrived; unsigned long long generation; };
+// What the lanes give, by the parity of the generation: whoever gives the next value writes it beside those being read.
+struct Warp { Barrier lanes; unsigned long long given[2][32]; };
+
 // A fiber goes on where it left off, once the barrier that it waits at, if any, is past the generation that it found.
 struct Fiber {
-  jmp_buf left;
+  Place left;
+  Barrier *group;
+  Warp *warp;
   char *stack;
   unsigned thread, block;
   bool done;
@@ -33,19 +50,20 @@ struct Fiber {
   Fiber *next;
 };
 
-static const size_t STACK = 1 << 17;
-static jmp_buf scheduler;
+static const size_t STACK = 1 << 17, PAGE = 1 << 12, STAGGER = 9 * 64;
+static Place scheduler;
 static Fiber *idle, *waiting;  // lists
 static Fiber *running;
-static Barrier *blocks, *warps;
+static Barrier *blocks;
+static Warp *warps;
 static unsigned long long progress;
 static unsigned chance = 1;
 static Kernel kernel;
 static const unsigned long long *arguments;
 
 // Contexts only begin fibers: to switch between contexts is to call the system.
-void yield() {
-  if (!_setjmp(running->left)) _longjmp(scheduler, 1);
+__attribute__((noinline)) void yield() {
+  if (!REMEMBER(running->left)) GO_TO(scheduler);
 }
 
 static void wait(Barrier &barrier) {
@@ -62,34 +80,28 @@ static void wait(Barrier &barrier) {
   running->at = nullptr;
 }
 
-static unsigned warp_number() { return blockIdx.x * ((blockDim.x + 31) / 32) + threadIdx.x / 32; }
+void wait_for_block() { wait(*running->group); }
+void wait_for_warp() { wait(running->warp->lanes); }
 
-void wait_for_block() { wait(blocks[blockIdx.x]); }
-void wait_for_warp() { wait(warps[warp_number()]); }
-
-// Every lane gives a value and sees all of its warp, until it waits for the others again.
+// Every lane gives a value and sees all of its warp, until it waits for the others once more.
 static unsigned long long *exchange(unsigned long long value) {
-  static unsigned long long lanes[64][32];
-  unsigned long long *mine = lanes[warp_number() % 64];
-  mine[threadIdx.x % 32] = value;
-  wait_for_warp();
-  return mine;
+  Warp *warp = running->warp;
+  unsigned long long *given = warp->given[warp->lanes.generation % 2];
+  given[threadIdx.x % 32] = value;
+  wait(warp->lanes);
+  return given;
 }
 
 unsigned ballot(bool predicate) {
-  unsigned long long *lanes = exchange(predicate);
-  unsigned word = 0, count = warps[warp_number()].expected;
-  for (unsigned i = 0; i < count; ++i) word |= (unsigned)lanes[i] << i;
-  wait_for_warp();
+  unsigned long long *given = exchange(predicate);
+  unsigned word = 0, count = running->warp->lanes.expected;
+  for (unsigned i = 0; i < count; ++i) word |= (unsigned)given[i] << i;
   return word;
 }
 
+// `width` is a power of two.
 unsigned long long shuffle(unsigned long long value, int lane, int width) {
-  unsigned long long *lanes = exchange(value);
-  int own = threadIdx.x % 32;
-  unsigned long long found = lanes[own / width * width + (lane & (width - 1))];
-  wait_for_warp();
-  return found;
+  return exchange(value)[(threadIdx.x % 32 & -width) + (lane & (width - 1))];
 }
 
 unsigned long long nanoseconds() {
@@ -116,22 +128,27 @@ static void enter(Fiber *fiber) {
   blockIdx.x = fiber->block;
 }
 
-static void begin(Fiber *fiber) {
+// Stacks begin at different places in a page: at the same one they would share the same few lines of the cache.
+__attribute__((noinline)) static void begin(Fiber *fiber) {
+  static unsigned begun;
   enter(fiber);
-  fiber->stack = (char *)malloc(STACK);
+  fiber->stack = (char *)malloc(STACK + PAGE);
   ucontext_t context;
   getcontext(&context);
-  context.uc_stack.ss_sp = fiber->stack;
+  context.uc_stack.ss_sp = fiber->stack + begun++ * STAGGER % PAGE;
   context.uc_stack.ss_size = STACK;
   context.uc_link = nullptr;
   makecontext(&context, body, 0);
-  if (!_setjmp(scheduler)) setcontext(&context);
+  if (!REMEMBER(scheduler)) setcontext(&context);
+}
+
+__attribute__((noinline)) static void go_on(Fiber *fiber) {
+  enter(fiber);
+  if (!REMEMBER(scheduler)) GO_TO(fiber->left);
 }
 
 static void resume(Fiber *fiber) {
-  if (fiber->at && fiber->at->generation == fiber->generation) return;
-  enter(fiber);
-  if (!_setjmp(scheduler)) _longjmp(fiber->left, 1);
+  if (!fiber->at || fiber->at->generation != fiber->generation) go_on(fiber);
 }
 
 // A fiber whose thread has ended serves another one.
@@ -142,13 +159,13 @@ static void rest(Fiber *fiber) {
 
 static unsigned threads_of(unsigned warp) { return blockDim.x - warp * 32 < 32 ? blockDim.x - warp * 32 : 32; }
 
-// Run blocks first ... last - 1, of at most 64 warps; returns whether all their threads end.
+// Run blocks first ... last - 1; returns whether all their threads end.
 static bool run_blocks(unsigned first, unsigned last) {
   unsigned threads = blockDim.x;
   for (unsigned block = first; block < last; ++block) {
     blocks[block] = {(int)threads, 0, 0};
     for (unsigned warp = 0; warp * 32 < threads; ++warp)
-      warps[block * ((threads + 31) / 32) + warp] = {(int)threads_of(warp), 0, 0};
+      warps[block * ((threads + 31) / 32) + warp].lanes = {(int)threads_of(warp), 0, 0};
   }
   Fiber **end = &waiting;
   for (unsigned number = first * threads; number < last * threads; ++number) {
@@ -158,6 +175,8 @@ static bool run_blocks(unsigned first, unsigned last) {
     fiber->next = nullptr;
     fiber->thread = number % threads;
     fiber->block = number / threads;
+    fiber->group = &blocks[fiber->block];
+    fiber->warp = &warps[fiber->block * ((threads + 31) / 32) + fiber->thread / 32];
     fiber->done = false;
     fiber->at = nullptr;
     fiber->stack ? resume(fiber) : begin(fiber);
@@ -213,7 +232,7 @@ extern "C" int emulate(void *kernel, const unsigned long long *arguments, unsign
   blockDim = {threads, 1, 1};
   size_t warps = (size_t)blocks * ((threads + 31) / 32);
   emulator::blocks = (emulator::Barrier *)realloc(emulator::blocks, blocks * sizeof(emulator::Barrier));
-  emulator::warps = (emulator::Barrier *)realloc(emulator::warps, warps * sizeof(emulator::Barrier));
+  emulator::warps = (emulator::Warp *)realloc(emulator::warps, warps * sizeof(emulator::Warp));
   for (unsigned block = 0; block < blocks; block += together) {
     if (!emulator::run_blocks(block, block + together < blocks ? block + together : blocks)) {
       emulator::give_up();
