@@ -25,7 +25,12 @@ RANGES, LATE, LATE_MASK, ROWS_USED, ROW_CAPACITY = 21, 22, 23, 24, 25
 # Bitmaps of long lists, of their far ends and behind them of those that the batch touches, in words: in use and
 # allocated; entries that a list has at least that gets one.
 MARKS, MARKS_USED, MARK_CAPACITY, LEAST_MARKED = 26, 27, 28, 29
-GRAPH_CELLS = 30
+# Changes of lists that are staged next, at least :data:`MOST_WAITING`: relation, near end, far end, key, update.
+WAITING = 30
+GRAPH_CELLS = 31
+
+MOST_WAITING = 64
+CHANGE_BYTES = 40
 
 ROW_CELLS = 8
 ROW_BYTES = ROW_CELLS * 4

@@ -90,6 +90,7 @@ class Lists:
         """The numbers of labels that were asked for one by one."""
         self._free = np.full(frame.SIZES, -1, np.int64)
         self._records = np.empty((_FIRST_RECORDS, frame.RECORD_CELLS), np.int64)
+        self._waiting = np.empty((frame.MOST_WAITING + 2 * len(relations.numbers), 5), np.int64)
         self._parallel = np.zeros(len(relations.numbers), np.int64)
         self.vertices = Vertices(relations)
         self.words = self.vertices.words
@@ -353,6 +354,7 @@ class Lists:
             (frame.TABLE, self._table),
             (frame.RECORDS, self._records),
             (frame.PARALLEL, self._parallel),
+            (frame.WAITING, self._waiting),
             (frame.RANGES, self._ranges),
             (frame.LATE, self._late),
             (frame.MARKS, self._marks),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from graphdb.incremental.frame import (
     BACKWARDS,
     BOTH,
+    CHANGE_BYTES,
     CHANGE_CELLS,
     CODES,
     ENDS,
@@ -23,6 +24,7 @@ from graphdb.incremental.frame import (
     LEVEL,
     LONG,
     LOST,
+    MOST_WAITING,
     NEIGHBOURS,
     NEW,
     PARALLEL,
@@ -34,44 +36,105 @@ from graphdb.incremental.frame import (
     RECORD_COUNT,
     RECORDS,
     UNIT,
+    WAITING,
     WORDS,
     YIELD,
 )
 from graphdb.incremental.kernels.counting_kernels import forget_pairs
 from graphdb.incremental.kernels.list_kernels import change, entry_of, leave, row_of
 from graphdb.incremental.kernels.search_kernels import count
-from graphdb.storage.compile.kernels import entry, fetch, kernel, load, lowest, store
+from graphdb.storage.compile.kernels import entry, fetch, inlined, kernel, load, lowest, store
 
 Ints = NDArray[np.int64]
 
 AHEAD = 8
 """Updates whose vertices are fetched into the cache before they are needed."""
+LISTS_AHEAD = 8
+"""Changes of lists whose entries are."""
+FEWEST_AHEAD = 4
+"""Updates of which anything is fetched before it is needed."""
 SPACE = 3
 """What :func:`count_batches` returns where the lists or the records need more space."""
+
+
+@inlined
+def forwards_of(graph: int, w: int, label: int, source: int, target: int) -> int:
+    """A word of the relations that have an edge by its source: bits."""
+    words, ends = load(graph, WORDS, LONG), load(graph, ENDS, LONG)
+    near, far = load(ends, source * words * 2 + w, LONG), load(ends, (target * 2 + 1) * words + w, LONG)
+    return load(load(graph, FORWARDS, LONG), label * words + w, LONG) & near & far
+
+
+@inlined
+def backwards_of(graph: int, w: int, label: int, source: int, target: int) -> int:
+    """A word of those that have it by its target; a loop is one edge, also where the direction does not matter."""
+    words, ends = load(graph, WORDS, LONG), load(graph, ENDS, LONG)
+    near, far = load(ends, target * words * 2 + w, LONG), load(ends, (source * 2 + 1) * words + w, LONG)
+    ways = load(load(graph, FORWARDS, LONG), label * words + w, LONG) if source == target else 0
+    return load(load(graph, BACKWARDS, LONG), label * words + w, LONG) & near & far & ~ways
 
 
 @kernel
 def change_edge(graph: int, label: int, source: int, target: int, inserted: bool, like: Any) -> bool:
     """Change an edge in all relations that it belongs to; False where there is no space: then it can be done again."""
-    words, of_label = load(graph, WORDS, LONG), label * load(graph, WORDS, LONG)
-    forwards, backwards = load(graph, FORWARDS, LONG), load(graph, BACKWARDS, LONG)
-    of_source = load(graph, ENDS, LONG) + source * words * 16
-    of_target = load(graph, ENDS, LONG) + target * words * 16
-    for w in range(words):
-        ways = load(forwards, of_label + w, LONG)
-        bits = ways & load(of_source, w, LONG) & load(of_target, words + w, LONG)
+    for w in range(load(graph, WORDS, LONG)):
+        bits = forwards_of(graph, w, label, source, target)
         while bits != 0:
             if not change(graph, w * 64 + lowest(bits), source, target, 2 * label, inserted, like):
                 return False
             bits &= bits - 1
-        bits = load(backwards, of_label + w, LONG) & load(of_target, w, LONG) & load(of_source, words + w, LONG)
-        if source == target:
-            bits &= ~ways  # a loop is one edge, also where the direction does not matter
+        bits = backwards_of(graph, w, label, source, target)
         while bits != 0:
             if not change(graph, w * 64 + lowest(bits), target, source, 2 * label + 1, inserted, like):
                 return False
             bits &= bits - 1
     return True
+
+
+@kernel
+def write_changes(graph: int, label: int, source: int, target: int, update: int, count: int) -> int:
+    """Write which lists an update changes, behind ``count`` others: how many there are then."""
+    for w in range(load(graph, WORDS, LONG)):
+        bits = forwards_of(graph, w, label, source, target)
+        while bits != 0:
+            write_change(graph, w * 64 + lowest(bits), source, target, 2 * label, update, count)
+            count += 1
+            bits &= bits - 1
+        bits = backwards_of(graph, w, label, source, target)
+        while bits != 0:
+            write_change(graph, w * 64 + lowest(bits), target, source, 2 * label + 1, update, count)
+            count += 1
+            bits &= bits - 1
+    return count
+
+
+@inlined
+def write_change(graph: int, relation: int, near: int, far: int, key: int, update: int, number: int) -> None:
+    """Write which list an update changes, whose row is then on its way to the cache."""
+    out = load(graph, WAITING, LONG) + number * CHANGE_BYTES
+    store(out, 0, relation, LONG)
+    store(out, 1, near, LONG)
+    store(out, 2, far, LONG)
+    store(out, 3, key, LONG)
+    store(out, 4, update, LONG)
+    fetch(row_of(graph, relation, near))
+
+
+@kernel
+def change_waiting(graph: int, updates: Ints, count: int, like: Any) -> int:
+    """Change the lists that were written down: the update for which there was no space, -1 where there was for all."""
+    waiting = load(graph, WAITING, LONG)
+    for i in range(count):
+        if i + LISTS_AHEAD < count:
+            later = waiting + (i + LISTS_AHEAD) * CHANGE_BYTES
+            row = row_of(graph, load(later, 0, LONG), load(later, 1, LONG))
+            fetch(load(graph, NEIGHBOURS, LONG) + load(row, 0, INT) * UNIT * 4)  # of ids of 64 bits elsewhere
+        own = waiting + i * CHANGE_BYTES
+        relation, near, far = load(own, 0, LONG), load(own, 1, LONG), load(own, 2, LONG)
+        update = load(own, 4, LONG)
+        if not change(graph, relation, near, far, load(own, 3, LONG), updates[update, 3] != 0, like):
+            return update
+    return -1
 
 
 @entry("i8[:], i8[:], i8[:], b1[:], i8, i8, i8[:], b1, i8[:, :], i8[:] -> i8")
@@ -117,13 +180,23 @@ def stage(graph: int, like: Any, updates: Ints, begin: int, end: int) -> int:
     ``updates`` is [updates, 4]: the number of the edge label, source, target, and 1 for an insertion, 0 for a deletion.
     Returns the first update for which there was no space; ``end`` where there was for all.
     """
-    ends, stride = load(graph, ENDS, LONG), load(graph, WORDS, LONG) * 16
-    for i in range(begin, end):
-        ahead = min(i + AHEAD, end - 1)
-        fetch(ends + updates[ahead, 1] * stride)
-        fetch(ends + updates[ahead, 2] * stride)
-        if not change_edge(graph, updates[i, 0], updates[i, 1], updates[i, 2], updates[i, 3] != 0, like):
-            return i
+    if end - begin < FEWEST_AHEAD:
+        for i in range(begin, end):
+            if not change_edge(graph, updates[i, 0], updates[i, 1], updates[i, 2], updates[i, 3] != 0, like):
+                return i
+        return end
+    ends, stride, at = load(graph, ENDS, LONG), load(graph, WORDS, LONG) * 16, begin
+    while at < end:
+        count = 0
+        while at < end and count < MOST_WAITING:
+            ahead = min(at + AHEAD, end - 1)
+            fetch(ends + updates[ahead, 1] * stride)
+            fetch(ends + updates[ahead, 2] * stride)
+            count = write_changes(graph, updates[at, 0], updates[at, 1], updates[at, 2], at, count)
+            at += 1
+        failed = change_waiting(graph, updates, count, like)
+        if failed >= 0:
+            return failed
     return end
 
 

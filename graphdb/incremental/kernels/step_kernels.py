@@ -189,17 +189,28 @@ def open_step(search: int, level: int, only: int, like: Any) -> None:
 
 
 @kernel
-def covers(span: int, first: int, last: int) -> bool:
-    """Whether the bitmap of a list, which the batch does not touch, says of vertices in a range if it has them."""
+def in_reach(span: int, first: int, last: int) -> bool:
+    """Whether the bitmap of a list says of vertices in a range if it has them."""
     low, reach = load(span, 4, LONG), load(span, 5, LONG)
-    return load(span, 2, LONG) == 0 and load(span, 3, LONG) != 0 and first >= low and last < low + reach
+    return load(span, 3, LONG) != 0 and first >= low and last < low + reach
+
+
+@kernel
+def covers(span: int, first: int, last: int) -> bool:
+    """Whether it says so, and the batch does not touch the list."""
+    return load(span, 2, LONG) == 0 and in_reach(span, first, last)
+
+
+@kernel
+def touched_marks(span: int) -> int:
+    """The address of the second bitmap of a list, of entries that the batch touches: it lies behind the first."""
+    return load(span, 3, LONG) + ((load(span, 5, LONG) >> 6) + 1) * 8
 
 
 @kernel
 def touched(span: int, offset: int) -> bool:
-    """Whether the batch touches an entry of a list by its second bitmap, which lies behind the first."""
-    word = (load(span, 5, LONG) >> 6) + 1 + (offset >> 6)
-    return load(load(span, 3, LONG), word, LONG) >> (offset & 63) & 1 != 0
+    """Whether the batch touches an entry of a list by its second bitmap."""
+    return load(touched_marks(span), offset >> 6, LONG) >> (offset & 63) & 1 != 0
 
 
 @inlined
@@ -296,25 +307,47 @@ def next_candidates(search: int, level: int, table_row: int, last_check: int, ou
 
 
 @kernel
+def is_bound(search: int, graph: int, leg: int, span: int, value: int, like: Any) -> bool:
+    """Whether a leg's list, which the batch touches, holds a value by an entry that may be bound."""
+    neighbours, codes, end = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG), load(span, 1, LONG)
+    at = gallop(neighbours, load(span, 0, LONG), end, value, like)
+    store(span, 0, at, LONG)
+    late, near = load(leg, 2, LONG), load(load(search, VALUES, LONG), load(leg, 1, LONG), LONG)
+    while at < end and load(neighbours, at, like) == value:
+        if admits(search, load(codes, at, INT), near, value, late):
+            return True
+        at += 1
+    return False
+
+
+@kernel
 def those_joined(search: int, graph: int, number: int, out: int, count: int, like: Any) -> int:
     """Leave of some ascending vertices those that a leg's list holds: how many there are."""
     leg, span = load(search, LEGS, LONG) + number * LEG_CELLS * 8, load(search, SPANS, LONG) + number * SPAN_CELLS * 8
     marks, low, left = load(span, 3, LONG), load(span, 4, LONG), 0
     if count == 0:
         return 0
-    if load(span, 2, LONG) != 0:
-        for i in range(count):
-            value = load(out, i, LONG)
-            store(out, left, value, LONG)
-            left += joins(search, graph, leg, span, value, like)
-    elif covers(span, load(out, 0, LONG), load(out, count - 1, LONG)):
+    mixed = load(span, 2, LONG) != 0
+    if in_reach(span, load(out, 0, LONG), load(out, count - 1, LONG)):
         for i in range(count):
             value = load(out, i, LONG)
             store(out, left, value, LONG)
             left += load(marks, (value - low) >> 6, LONG) >> ((value - low) & 63) & 1
+        if mixed:
+            count, left, marks = left, 0, touched_marks(span)
+            for i in range(count):
+                value = load(out, i, LONG)
+                store(out, left, value, LONG)
+                unsure = load(marks, (value - low) >> 6, LONG) >> ((value - low) & 63) & 1
+                left += unsure == 0 or is_bound(search, graph, leg, span, value, like)
+    elif mixed and marks != 0:
+        for i in range(count):
+            value = load(out, i, LONG)
+            store(out, left, value, LONG)
+            left += joins(search, graph, leg, span, value, like)
     else:
         neighbours, place, end = load(graph, NEIGHBOURS, LONG), load(span, 0, LONG), load(span, 1, LONG)
-        long = end - place > LONG_LIST
+        long, codes = end - place > LONG_LIST, load(graph, CODES, LONG)
         for i in range(count):
             value = load(out, i, LONG)
             if long:
@@ -323,7 +356,11 @@ def those_joined(search: int, graph: int, number: int, out: int, count: int, lik
                 while place < end and load(neighbours, place, like) < value:
                     place += 1
             store(out, left, value, LONG)
-            left += place < end and load(neighbours, place, like) == value
+            there = place < end and load(neighbours, place, like) == value
+            if there and mixed and load(codes, place, INT) & BOTH != BOTH:
+                store(span, 0, place, LONG)
+                there = is_bound(search, graph, leg, span, value, like)
+            left += there
         store(span, 0, place, LONG)
     return left
 
