@@ -23,6 +23,9 @@ def explained(each: Standing, names: Names) -> Iterator[str]:
     yield f"continuous query {own.name}: {' '.join(own.text.split())}"
     if each.why is not None:
         yield f"maintained by comparing its answers after and before each batch, because {each.why}"
+        if each.labels is not None:
+            named = sorted({names.spellings[label] for label in each.labels if label in names.spellings})
+            yield f"  not where a batch changes nothing of what it reads: {', '.join(named) or 'nothing'}"
     else:
         yield "maintained by delta plans"
         yield from _plans(each.branches, names)

@@ -31,6 +31,7 @@ from graphdb.live.answers import ADDED, FORMER, FRESH, REMOVED, Answer
 from graphdb.live.definitions import Definition
 from graphdb.live.engine import Engine
 from graphdb.live.former import Former
+from graphdb.live.matches.concerned import labels_read
 from graphdb.live.matches.delta import Net
 from graphdb.live.matches.matching import Batch, Matcher
 from graphdb.live.matches.required import NotIncremental
@@ -38,7 +39,7 @@ from graphdb.live.prepared import PreparedQueries
 from graphdb.live.rows.anew import RowsAnew
 from graphdb.live.rows.gathered import Gathered
 from graphdb.live.rows.of_matches import Rows
-from graphdb.live.standing import Branch, Standing, Took
+from graphdb.live.standing import UNCONCERNED, Branch, Standing, Took
 from graphdb.plan.executor import Overran
 from graphdb.relational.query import Prepared
 from graphdb.results.display import made_in_python
@@ -156,6 +157,10 @@ class Maintenance:
     def _maintain(self, raw: duckdb.DuckDBPyConnection, each: Standing, net: Net | None, batch: int) -> bool:
         """Bring one answer up to date; return whether it changed."""
         started = time.perf_counter()
+        updates = 0 if net is None else len(net.added) + len(net.removed)
+        if net is not None and self._passes(each, net):
+            each.took.append(Took(0, updates, 0, 0, UNCONCERNED, time.perf_counter() - started))
+            return False
         answer = Answer(raw, each.definition)
         added = removed = 0
         why, found = self._by_delta(raw, each, net)
@@ -173,7 +178,6 @@ class Maintenance:
             self._drop(raw, each)
         if added or removed:
             self._budget(answer, each, added + removed)
-        updates = 0 if net is None else len(net.added) + len(net.removed)
         places = {part.matcher.place for part in each.parts if part.matcher is not None} - {"cpu"}
         place = ", ".join(sorted(places)) or "cpu"
         strategy = "delta plans" if place == "cpu" else f"delta plans on {place}"
@@ -181,6 +185,16 @@ class Maintenance:
         number = batch if added or removed else 0
         each.took.append(Took(number, updates, added, removed, strategy, time.perf_counter() - started))
         return bool(added or removed)
+
+    def _passes(self, each: Standing, net: Net) -> bool:
+        """Whether a batch changes nothing that a query reads whose answers are compared."""
+        before, each.labels = each.labels, None
+        if each.never is None and each.why is None:
+            return False
+        each.labels = labels_read(each.query, self._state.snapshot(), each.definition.text)
+        if before is None or before != each.labels or len(net.edges):
+            return False
+        return before.isdisjoint(np.unique(np.concatenate([net.removed, net.added])[:, 0]).tolist())
 
     def _by_delta(self, raw: duckdb.DuckDBPyConnection, each: Standing, net: Net | None) -> tuple[str | None, bool]:
         """Make the tables of rows added and removed by delta plans; return why they do not take the batch, or None.
@@ -279,6 +293,8 @@ class Maintenance:
             for part in each.parts if each.why is None else ():
                 if part.delta is not None and part.delta.pattern.edges:
                     part.matcher = Matcher(part.delta, snapshot, self.engine.device())
+        if each.why is not None:
+            each.labels = labels_read(each.query, snapshot, each.definition.text)
         return each
 
     def bind(self, each: Standing, snapshot: Snapshot) -> None:
@@ -430,6 +446,8 @@ class Maintenance:
         each.why = each.never
         if each.why is None:
             self.bind(each, self._state.snapshot())
+        if each.why is not None:
+            each.labels = labels_read(each.query, self._state.snapshot(), definition.text)
         if each.why is not None and definition.watch is not None:
             definition = each.definition = replace(definition, stored=True)
         if each.why is not None and not definition.stored:

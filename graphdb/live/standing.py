@@ -25,6 +25,10 @@ _NOTED = 100
 """Batches of which it is noted what they took."""
 
 
+UNCONCERNED = "not compared: nothing that it reads changed"
+"""The strategy for a batch that changes no triple of a label which a query names."""
+
+
 class Took(NamedTuple):
     """What a batch was for one query."""
 
@@ -129,6 +133,8 @@ class Standing:
         self.grouped = False
         """Whether the table of its groups is known to be there."""
         self.why: str | None = None
+        self.labels: frozenset[int] | None = None
+        """Where its answers are compared: labels of the triples that it reads, after the latest batch; None for any."""
         self.pace = Pace()
         """What batches take by delta plans, and its answer anew."""
         self.took: deque[Took] = deque(maxlen=_NOTED)
@@ -152,7 +158,7 @@ class Standing:
 
     def forget(self) -> None:
         """Drop what was made of the graph."""
-        self.accumulators, self.grouped = None, False
+        self.accumulators, self.grouped, self.labels = None, False, None
         for branch in self.branches:
             branch.forget()
 

@@ -90,8 +90,14 @@ def linear(query: ast.Query | ast.Composite) -> list[list[Linear]]:
         columns = columns or [column.sql_name for column in columns_of([(item, NOTHING) for item in returns.items])]
         named = tuple(replace(item, alias=column) for item, column in zip(returns.items, columns, strict=True))
         returns = replace(returns, items=named, order_by=())
-        at = next((i for i, clause in enumerate(clauses) if _groups(clause)), len(clauses))
-        streams = _Writer(names).written([_Stream([], {})], clauses[:at])
+        at = next((i for i, clause in enumerate(clauses) if makes_groups(clause)), len(clauses))
+        writer = _Writer(names)
+        streams = writer.written([_Stream([], {})], clauses[:at])
+        if not _is_last(clauses[at:], returns):
+            if len(streams) > 1:
+                raise NotRewritten("a WITH aggregates the rows of several queries, before other clauses")
+            streams = writer.written(streams, clauses[at:], grouping=True)
+            at = len(clauses)
         found.append([_ended(names, stream, clauses[at:], returns, query.span) for stream in streams])
     if sum(map(len, found)) > MOST:
         raise NotRewritten(f"it is more than {MOST} queries")
@@ -104,11 +110,18 @@ def refuse_window(returns: ast.ReturnClause) -> None:
         raise NotRewritten("SKIP and LIMIT choose among all rows")
 
 
-def _groups(clause: ast.ClauseNode) -> bool:
+def makes_groups(clause: ast.ClauseNode) -> bool:
     """Whether a clause makes groups of rows, or distinct ones."""
     if not isinstance(clause, ast.WithClause):
         return False
     return clause.returns.distinct or any(contains_aggregate(item.expression) for item in clause.returns.items)
+
+
+def _is_last(clauses: Sequence[ast.ClauseNode], returns: ast.ReturnClause) -> bool:
+    """Whether nothing follows a WITH that makes groups but what passes on, computes and chooses of each of them."""
+    plain = all(isinstance(clause, ast.WithClause) and not makes_groups(clause) for clause in clauses[1:])
+    more = returns.distinct or any(contains_aggregate(item.expression) for item in returns.items)
+    return not clauses or (plain and not more)
 
 
 def _ended(
@@ -121,13 +134,10 @@ def _ended(
         if combines_aggregates(items):
             items, final = apart(items)
         return Linear(tuple(stream.clauses), replace(returns, items=items), span, final)
-    if returns.distinct or any(contains_aggregate(item.expression) for item in returns.items):
-        raise NotRewritten("what aggregates is aggregated in turn")
     keys, calls = list[ast.Expression](), list[ast.Expression]()
     conditions, scope = list[ast.Expression](), dict[str, ast.Expression]()
     for clause in clauses:
-        if not isinstance(clause, ast.WithClause) or (clause is not clauses[0] and _groups(clause)):
-            raise NotRewritten("a WITH aggregates, or makes rows distinct, before other clauses")
+        assert isinstance(clause, ast.WithClause)
         refuse_window(clause.returns)
         before = stream.scope if clause is clauses[0] else scope
         after = dict(before) if clause.returns.star else {}
@@ -154,10 +164,16 @@ class _Writer:
     def __init__(self, names: Names) -> None:
         self._names = names
 
-    def written(self, streams: list[_Stream], clauses: Sequence[ast.ClauseNode]) -> list[_Stream]:
-        """Return linear queries that go on with some clauses."""
+    def written(
+        self, streams: list[_Stream], clauses: Sequence[ast.ClauseNode], *, grouping: bool = False
+    ) -> list[_Stream]:
+        """Return linear queries that go on with some clauses, which may make groups where ``grouping`` says so."""
         for clause in clauses:
             match clause:
+                case ast.WithClause() if grouping and makes_groups(clause):
+                    if len(streams) > 1:
+                        raise NotRewritten("a WITH aggregates the rows of several queries, before other clauses")
+                    self._group(streams[0], clause)
                 case ast.CallClause():
                     streams = [made for stream in streams for made in self._called(stream, clause)]
                 case ast.MatchClause() | ast.WithClause() | ast.UnwindClause():
@@ -193,6 +209,24 @@ class _Writer:
             after[item.alias or item.text] = bounded(self._names.substituted(item.expression, scope))
         if clause.where is not None:
             self._choose(stream, self._names.substituted(clause.where, {**scope, **after}), clause.span)
+        stream.scope = after
+
+    def _group(self, stream: _Stream, clause: ast.WithClause) -> None:
+        """Let a WITH make groups, whose columns have names of their own; variables keep theirs."""
+        returns, names = clause.returns, self._names
+        refuse_window(returns)
+        star = [(name, ast.Variable(name)) for name in stream.scope] if returns.star else []
+        columns = [*star, *((item.alias or item.text, item.expression) for item in returns.items)]
+        items: dict[ast.ReturnItem, None] = {}
+        after: dict[str, ast.Expression] = {}
+        for name, expression in columns:
+            made = names.substituted(expression, stream.scope)
+            alias = made if isinstance(made, ast.Variable) else names.given(name)
+            items[ast.ReturnItem(made, alias.name, alias.name)] = None
+            after[name] = alias
+        where = None if clause.where is None else names.substituted(clause.where, after)
+        own = replace(returns, items=tuple(items), star=False, order_by=())
+        stream.clauses.append(replace(clause, returns=own, where=where))
         stream.scope = after
 
     @staticmethod

@@ -255,7 +255,7 @@ class DeltaQuery:
     @property
     def ranges(self) -> bool:
         """Whether its vertex may be any that there is: one without edges, of which no label is asked for."""
-        return not self.pattern.edges and not any(map(_asks_for_one, self.bound.vertices[0].labels))
+        return not self.pattern.edges and not any(map(asks_for_one, self.bound.vertices[0].labels))
 
     @property
     def edge_labels(self) -> tuple[int, ...] | None:
@@ -291,15 +291,15 @@ def is_fact(rows: Ints, type_label: int | None) -> NDArray[np.bool_]:
     return found
 
 
-def _asks_for_one(labels: ast.LabelExpression) -> bool:
+def asks_for_one(labels: ast.LabelExpression) -> bool:
     """Whether what fulfils a label expression has a label."""
     match labels:
         case ast.LabelNot():
             return False
         case ast.LabelAnd(operands):
-            return any(map(_asks_for_one, operands))
+            return any(map(asks_for_one, operands))
         case ast.LabelOr(operands):
-            return all(map(_asks_for_one, operands))
+            return all(map(asks_for_one, operands))
     return True
 
 

@@ -18,7 +18,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.compose import is_plain
 from graphdb.grammar.walk import walk
 from graphdb.live.aggregates.distinct_values import NUMBER
-from graphdb.live.forms.linear import Linear
+from graphdb.live.forms.linear import Linear, makes_groups
 from graphdb.live.forms.substitution import declared
 from graphdb.pattern.bind import conjuncts
 from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables, subqueries_in
@@ -51,6 +51,8 @@ def required(clauses: Sequence[ast.ClauseNode]) -> Chain:
                 unsure |= _names_in((clause,)) - _names_in(tuple(found))
             case ast.UnwindClause():
                 unsure.add(clause.variable.name)
+            case ast.WithClause():
+                unsure |= {item.text for item in clause.returns.items if not isinstance(item.expression, ast.Variable)}
             case ast.CallClause():
                 unsure |= {*clause.columns}
     return tuple(found)
@@ -86,7 +88,7 @@ def bindings(rows_of: Linear) -> tuple[ast.Query, ...]:
         It cannot be asked for some bindings alone.
     """
     _refuse_undetermined(rows_of)
-    first = required(rows_of.clauses)
+    first, lost = required(rows_of.clauses), _lost_in_groups(rows_of)
     if not first:
         raise NotIncremental(NO_MATCHES)
     components = _components(first)
@@ -96,7 +98,7 @@ def bindings(rows_of: Linear) -> tuple[ast.Query, ...]:
     found: dict[ast.Query, None] = {}
     for own, chain in followed:
         matches = tuple(match for component in own for match in component)
-        returns = _returning_vertices(matches, rows_of.span)
+        returns = _returning_vertices(matches, lost, rows_of.span)
         for plain in _followed((*matches, *chain)):
             found[ast.Query(plain, returns, span=rows_of.span)] = None
     if len(found) > MOST_PARTS:
@@ -128,12 +130,32 @@ def _components(first: Chain) -> list[Chain]:
     ]
 
 
-def _returning_vertices(first: Chain, span: ast.Span) -> ast.ReturnClause:
-    """Return the vertices of some clauses that have names, and how many matches they are of."""
+def _lost_in_groups(rows_of: Linear) -> set[str]:
+    """Return the names that a WITH aggregates: of some of these vertices alone, its groups would not be whole."""
+    found, there = set[str](), set[str]()
+    for clause in rows_of.clauses:
+        if isinstance(clause, ast.MatchClause):
+            there |= {*declared(clause.patterns)}
+        if isinstance(clause, ast.WithClause) and makes_groups(clause):
+            own = {item.expression.name for item in clause.returns.items if isinstance(item.expression, ast.Variable)}
+            found |= there - own
+            calls = [call for call in aggregates_in(clause.returns.items) if isinstance(call, ast.FunctionCall)]
+            if not _EXACT.issuperset(call.name.lower() for call in calls):
+                raise NotIncremental(
+                    "a WITH before other clauses aggregates what may differ with the order of its rows"
+                )
+    return found
+
+
+def _returning_vertices(first: Chain, lost: set[str], span: ast.Span) -> ast.ReturnClause:
+    """Return the vertices of some clauses that have names, but for ``lost`` ones, and how many matches they are of."""
     nodes = (node for match in first for path in match.patterns for node in path.nodes)
     names = dict.fromkeys(node.variable.name for node in nodes if node.variable is not None)
     if not names:
         raise NotIncremental("what it requires has no vertex with a name")
+    names = {name: None for name in names if name not in lost}
+    if not names:
+        raise NotIncremental("a WITH before other clauses groups by none of the vertices of a pattern")
     items = [ast.ReturnItem(ast.Variable(name), name, name) for name in names]
     return ast.ReturnClause((*items, ast.ReturnItem(ast.CountStar(), NUMBER, NUMBER)), span=span)
 
@@ -179,6 +201,12 @@ def _chains(rows_of: Linear, first: Chain) -> Iterator[Chain]:
             case ast.UnwindClause():
                 values.add(clause.variable.name)
                 clauses.append(({clause.variable.name}, needed(_variables(clause.source))))
+            case ast.WithClause():
+                for item in clause.returns.items:
+                    if not isinstance(item.expression, ast.Variable):
+                        assert item.alias is not None  # or it is no column of a WITH
+                        values.add(item.alias)
+                        clauses.append(({item.alias}, needed(_variables(item.expression))))
             case ast.CallClause():
                 values |= {*clause.columns}
                 clauses.append(({*clause.columns}, needed(_variables(clause.query))))

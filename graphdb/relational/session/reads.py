@@ -218,7 +218,7 @@ def facts_read(
             case ast.FunctionCall():
                 signature = SIGNATURE_OF.get(piece.name.lower())
                 named = any(isinstance(a, ast.Variable) and a.name in elements for a in piece.arguments)
-                if signature is None or signature.key in _FACTS or (named and signature.key not in _IDENTITY):
+                if signature is None or signature.key in _FACTS or (named and signature.key not in _VALUES):
                     return None
             case _ if isinstance(piece, _ENTITY_READERS):
                 return None
