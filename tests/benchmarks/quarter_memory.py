@@ -85,7 +85,7 @@ class Compared:
             executor.device.rates, memory = self._rates, executor.device.memory
             try:
                 for number in range(self._settle + self._runs + 1):
-                    if number == self._settle > 0 and way == "auto":
+                    if number in (self._settle // 4, self._settle) and number and way == "auto":
                         executor.strategies.beside.wait_for_all()
                     before, started = memory.uploaded, time.perf_counter()
                     found.add(run(executor, plan))
@@ -108,6 +108,10 @@ class Compared:
                 continue
             how = executor.describe(plan)
             link = executor.strategies.link_bytes(plan, counting, "search" if "by search" in how else "join")
+            strategies = executor.strategies
+            ready = strategies.beside.ready(plan, counting) if way == "auto" and part > 1 else True
+            how += "" if ready else "; no search is compiled"
+            how += f"; no search: {why}" if (why := strategies.no_search(plan)) else ""
             kernel = executor.strategies.search.milliseconds if "by search" in how else 0.0
             print(
                 f"{title:<42}{way:<8}{wanted:>16,}{need / 2**20:>9.1f}{f'1/{part}':>6}{whole:>10.2f}{took:>10.2f}{took / whole:>7.2f}"

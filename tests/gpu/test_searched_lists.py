@@ -186,6 +186,29 @@ def test_fewer_blocks_search_where_work_that_is_given_away_leaves_no_room() -> N
         assert device.strategies.no_search(plan) == ""
 
 
+@EMULATED
+def test_fewer_blocks_search_where_what_is_free_is_in_pieces() -> None:
+    """None of which has room for the work that all blocks may give away: the search does not begin again."""
+    plan = make_plan(pattern(4, TAILED, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
+    with emulator.installed():
+        device: Any = device_executor("search", {"steal": "across", "depth": 2, "pool_rows": 64}, 1 << 22)
+        memory, asked, empty = device.device.memory, list[int](), device.device.memory.empty
+        assert device.count(plan) == HostExecutor(1).count(plan) > 0
+
+        def pieces(shape: Any, dtype: Any) -> Any:
+            asked.append(int(np.prod(shape)) * np.dtype(dtype).itemsize)
+            if most and asked[-1] > most:
+                raise MemoryLimitError("no piece is so large")
+            return empty(shape, dtype)
+
+        for most in (0, 1):
+            with mock.patch.object(memory, "empty", pieces):
+                most = most and max(asked) - 1
+                assert device.count(plan) == HostExecutor(1).count(plan)
+        assert asked.count(max(asked)) == 2, "asked for once with all blocks, and granted where there is room"
+        assert not device.strategies.search.refused(plan)
+
+
 def test_what_a_search_reads_of_lists() -> None:
     """Lists that all partial matches are searched in are read more than those that are scanned once."""
     vertices = np.arange(2_000)
