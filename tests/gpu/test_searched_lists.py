@@ -11,7 +11,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphdb.common.errors import MemoryLimitError
@@ -40,6 +40,7 @@ from tests.gpu.test_pages import simple_graph
 TAILED = [*TRIANGLE, (2, 3, (1,), True)]
 
 
+@settings(deadline=None)
 @given(
     parts=st.lists(st.tuples(st.floats(0, 100), st.integers(1, 50)), min_size=1, max_size=12), quota=st.integers(-2, 99)
 )
