@@ -249,7 +249,9 @@ class SearchRun:
                 if code.depth:
                     self._module.launch("search", self._blocks, again, **how)
                 self._end = device.event_on(self._stream)
-            if self._passes is not None:
+            if self._passes is not None and self._counting:
+                # What comes next uses the same memory.  Rows are taken to their end before that; their copies go by
+                # the device's stream, and kernels wait for these.
                 device.stream.wait_event(self._end)
 
     def _ends(self, first: int, last: int, *, cached: bool = False) -> Ends:

@@ -68,11 +68,14 @@ def test_every_match_once(edges: Any) -> None:
     """For any slots, one or two, any ranges, and any partitions beside them on the device."""
     random, graph = np.random.default_rng(len(edges)), simple_graph(24, 130)
     vertices = 1 + max(max(edge[:2]) for edge in edges)
+    waited: list[Any] = []
     how, launches, launch = dict[Any, Any](), list[int](), SearchRun._launch
 
     def counted(self: SearchRun, *given: Any) -> None:
         launches.append(1)
         launch(self, *given)
+        # A kernel waits until its rows are copied, and copies wait for the device's stream.
+        assert any(event is self._end for event in waited) == self._counting
 
     def divide(ways: _Ways) -> Any:
         if (made := how.get(ways._plan)) is not None:
@@ -91,7 +94,8 @@ def test_every_match_once(edges: Any) -> None:
         for _ in range(4):
             device.device.memory.evict(None)
             how.clear()
-            with mock.patch.object(SearchRun, "_launch", counted):
+            noted = mock.patch.object(emulator.Stream, "wait_event", lambda _, event: waited.append(event))
+            with mock.patch.object(SearchRun, "_launch", counted), noted:
                 assert device.count(count) == wanted > 0, how
                 assert rows_of(device, listed) == rows, how
         assert len(launches) > 16
