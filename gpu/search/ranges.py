@@ -285,13 +285,17 @@ class Passes:
         layer, first = DEVICE_LAYERS["short"], self.plan.steps[0]
         assert isinstance(first, VertexStep)
         assert first.scan is not None
-        for chosen, bases in stream.through(self.ranged.combinations):
-            for at, each in enumerate(slots):
-                begin, end = each.bounds[chosen[at] : chosen[at] + 2].tolist()
-                for row in each.rows:
-                    cells = [bases[row, each.slot, cell] for cell in ("offsets", "neighbours")]
-                    rows[places[row, each.slot]] = (layer, cells[0], begin | end - begin << 32, cells[1], 0, 0)
+        combinations = stream.through(self.ranged.combinations)
+        while True:
             with self.device.active():
+                chosen, bases = next(combinations, ((), {}))
+                if not chosen:
+                    return
+                for at, each in enumerate(slots):
+                    begin, end = each.bounds[chosen[at] : chosen[at] + 2].tolist()
+                    for row in each.rows:
+                        cells = [bases[row, each.slot, cell] for cell in ("offsets", "neighbours")]
+                        rows[places[row, each.slot]] = (layer, cells[0], begin | end - begin << 32, cells[1], 0, 0)
                 table = self.graph.memory.upload(rows)
             yield int(table.data.ptr), self.ranged.roots(chosen, first.scan)
 

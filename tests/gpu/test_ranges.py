@@ -42,8 +42,8 @@ def searching(budget: int, divide: Divide | None = None) -> Iterator[Any]:
         assert divide is not None
         return divide(_Ways(plan, 0.0, TYPICAL))
 
-    with emulator.installed(), mock.patch.object(search_run, "SMALL", 4 << 10):
-        device: Any = device_executor("search", SMALL["search"] | ({} if divide else {"blocks": 4}), budget)
+    with emulator.installed(devices=2) as machine, mock.patch.object(search_run, "SMALL", 4 << 10):
+        device: Any = device_executor("search", SMALL["search"] | ({} if divide else {"blocks": 4}), budget, number=1)
         with (
             nullcontext()
             if divide is None
@@ -51,6 +51,7 @@ def searching(budget: int, divide: Divide | None = None) -> Iterator[Any]:
         ):
             yield device
         gc.collect()
+        assert machine.touched == {1}
         assert not device.device.memory.pool.faults
         assert device.device.memory.used_bytes == device.device.memory.cached_bytes, "a run left something behind"
 
