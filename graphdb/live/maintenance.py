@@ -348,6 +348,7 @@ class Maintenance:
         prepared: Prepared | Program = bound[0]
         if branch.way.asked_anew:
             try:
+                branch.refuse_inexact(self.engine, each.definition.text, snapshot)
                 with self.engine.prepared(branch.query, each.definition.text, snapshot) as (_, prepared):
                     if prepared.computing is not None:
                         raise NotIncremental("Python computes a part of it")

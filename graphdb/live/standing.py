@@ -6,6 +6,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphdb.common.values.types import Base
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse
 from graphdb.grammar.walk import walk
@@ -14,12 +15,14 @@ from graphdb.live.matches.delta import cut
 from graphdb.live.matches.following import Following
 from graphdb.live.matches.outside import reads_outside
 from graphdb.live.matches.pace import Pace
-from graphdb.live.matches.required import NotIncremental, bindings, one_pattern
+from graphdb.live.matches.required import INEXACT, NotIncremental, bindings, one_pattern, summed
 
 if TYPE_CHECKING:
     from graphdb.live.aggregates.grouping import Accumulators, Grouping
     from graphdb.live.definitions import Definition
+    from graphdb.live.engine import Engine
     from graphdb.live.forms.linear import Linear
+    from graphdb.relational.snapshot import Snapshot
 
 _NOTED = 100
 """Batches of which it is noted what they took."""
@@ -83,6 +86,7 @@ class Branch:
     def __init__(self, key: tuple[int, int], rows_of: Linear, text: str) -> None:
         self.key, self.query = key, rows_of.query
         self.ways: list[Way] = []
+        self._summed: tuple[Query, ...] = ()
         if reads_outside(self.query):
             raise NotIncremental("it may read of a resource that its pattern does not bind")
         if (pattern := one_pattern(rows_of)) is not None:
@@ -91,11 +95,19 @@ class Branch:
         try:
             parts = tuple(Following(part, self.query, text) for part in bindings(rows_of))
             self.ways.append(Way(parts, True))
+            self._summed = tuple(each.query for each in summed(rows_of))
         except NotIncremental:
             if not self.ways:
                 raise
         self.way = self.ways[0]
         self.columns: list[object] = []
+
+    def refuse_inexact(self, engine: Engine, text: str, snapshot: Snapshot) -> None:
+        """Raise NotIncremental where rows that are asked for anew have sums of what are no integers, over one state."""
+        for query in self._summed:
+            with engine.prepared(query, text, snapshot) as (_, prepared):
+                if any(column.many or column.type.base is not Base.INTEGER for column in prepared.projection.columns):
+                    raise NotIncremental(INEXACT)
 
     def forget(self) -> None:
         """Drop what was made of the graph."""

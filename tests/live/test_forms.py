@@ -130,6 +130,8 @@ QUERIES = {
     "chain": (
         "MATCH (a:A)-[:R]->(b) WITH b AS a, count(a) AS n MATCH (a)-[:R]->(b) WITH b, max(n) AS m RETURN b.i AS i, m"
     ),
+    "added": "MATCH (a:A) CALL (a) { MATCH (a)-[:R]->(b) RETURN sum(b.i) AS n, avg(b.i) AS v } RETURN a.i AS i, n, v",
+    "sums": "MATCH (a)-[:R]->(b) WITH a, sum(b.k) AS n RETURN n, count(*) AS m",
     "numbers": "MATCH (a:A)-[:R]->(b) WITH a, count(DISTINCT b.k) AS n RETURN DISTINCT n",
     "of_groups": (
         "MATCH (a:A)-[:R]->(b) WITH a, count(*) AS n CALL (a) { MATCH (a)-[:S]->(c) RETURN c UNION ALL "
@@ -224,13 +226,13 @@ OTHERS = [
     ("MATCH (a)-[:R]->(b) UNWIND [a, b] AS x MATCH (x)-[:S]->(c) RETURN c", "a pattern goes on from values"),
     ("MATCH (a) WITH [a][0] AS b MATCH (b)-[:R]->(c) RETURN c", "goes on from what an expression yields"),
     ("MATCH (a:A) CALL { MATCH (b:B) RETURN count(b) AS n } RETURN a, n", "a pattern that its row says nothing of"),
-    ("MATCH (a:A) CALL (a) { MATCH (a)-[:R]->(b) RETURN avg(b.k) AS v } RETURN a, v", "with the order of its rows"),
+    ("MATCH (a:A) CALL (a) { MATCH (a)-[:R]->(b) RETURN collect(b.k) AS v } RETURN a, v", "with the order of its rows"),
     (
         "MATCH (a:A) CALL (a) { MATCH (a)-[:R]->(b) RETURN b LIMIT 1 } RETURN b",
         "SKIP and LIMIT choose among all rows",
     ),
     ("MATCH (a)-[:R]->(b) WITH a.i AS i, collect(b.i) AS l RETURN i, size(l) AS n", "of other types than SQL has"),
-    ("MATCH (a)-[:R]->(b) WITH a, sum(b.k) AS n MATCH (a)-[:S]->(c) RETURN n, c", "with the order of its rows"),
+    ("MATCH (a)-[:R]->(b) WITH a, stdev(b.k) AS n MATCH (a)-[:S]->(c) RETURN n, c", "with the order of its rows"),
     ("MATCH (a:A), (b:B) WITH a, count(b) AS n MATCH (a)-[:R]->(c) RETURN n, c", "by none of the vertices"),
     ("UNWIND [1, 2] AS x RETURN x", "its rows are not the matches of one pattern"),
 ]

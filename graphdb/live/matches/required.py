@@ -27,10 +27,13 @@ from graphdb.pattern.paths.unroll import unroll
 from graphdb.semantics.aggregation import aggregates_in
 
 NO_MATCHES = "its rows are not the matches of one pattern"
+INEXACT = "it aggregates, before other clauses, what may differ with the order of its rows"
 MOST_PARTS = 12
 """Patterns that are followed of one query."""
 _EXACT = frozenset({"count", "min", "max"})
-"""Aggregates that are the same in whatever order their rows come."""
+"""Aggregates that are the same in whatever order their rows come; …"""
+_OF_INTEGERS = frozenset({"avg", "sum"})
+"""… and such that are of integers."""
 Chain = tuple[ast.MatchClause, ...]
 """Clauses of which each goes on from those before it."""
 Element = TypeVar("Element", ast.NodePattern, ast.EdgePattern)
@@ -130,6 +133,29 @@ def _components(first: Chain) -> list[Chain]:
     ]
 
 
+def _refuse_inexact(clause: object) -> None:
+    """Raise NotIncremental where aggregates of rows may differ each time that they are asked for."""
+    calls = (call for call in aggregates_in(clause) if isinstance(call, ast.FunctionCall))
+    if not (_EXACT | _OF_INTEGERS).issuperset(call.name.lower() for call in calls):
+        raise NotIncremental(INEXACT)
+
+
+def summed(rows_of: Linear) -> Iterator[Linear]:
+    """Yield queries for what the clauses of another one add up: their columns are to be integers, or it is inexact."""
+    for i, clause in enumerate(rows_of.clauses):
+        parts: list[tuple[ast.ClauseNode, ...]] = []
+        if isinstance(clause, ast.WithClause):
+            parts = [(clause.returns,)]
+        elif isinstance(clause, ast.CallClause):
+            parts = [*clause.query.parts]
+        for *before, returns in parts:
+            calls = (call for call in aggregates_in(returns) if isinstance(call, ast.FunctionCall))
+            added = dict.fromkeys(call.arguments[0] for call in calls if call.name.lower() in _OF_INTEGERS)
+            if added:
+                own = replace(rows_of, clauses=(*rows_of.clauses[:i], *before))
+                yield own.returning([(value, f"x{number}") for number, value in enumerate(added)])
+
+
 def _lost_in_groups(rows_of: Linear) -> set[str]:
     """Return the names that a WITH aggregates: of some of these vertices alone, its groups would not be whole."""
     found, there = set[str](), set[str]()
@@ -139,11 +165,7 @@ def _lost_in_groups(rows_of: Linear) -> set[str]:
         if isinstance(clause, ast.WithClause) and makes_groups(clause):
             own = {item.expression.name for item in clause.returns.items if isinstance(item.expression, ast.Variable)}
             found |= there - own
-            calls = [call for call in aggregates_in(clause.returns.items) if isinstance(call, ast.FunctionCall)]
-            if not _EXACT.issuperset(call.name.lower() for call in calls):
-                raise NotIncremental(
-                    "a WITH before other clauses aggregates what may differ with the order of its rows"
-                )
+            _refuse_inexact(clause.returns)
     return found
 
 
@@ -172,9 +194,7 @@ def _refuse_undetermined(rows_of: Linear) -> None:
             case ast.PathPattern(selector=ast.Selector()):
                 raise NotIncremental("it chooses among paths")
             case ast.CallClause():
-                calls = [call for call in aggregates_in(part.query) if isinstance(call, ast.FunctionCall)]
-                if not _EXACT.issuperset(call.name.lower() for call in calls):
-                    raise NotIncremental("a CALL aggregates what may differ with the order of its rows")
+                _refuse_inexact(part.query)
 
 
 def _chains(rows_of: Linear, first: Chain) -> Iterator[Chain]:
