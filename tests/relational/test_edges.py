@@ -138,6 +138,9 @@ def network() -> Iterator[tuple[graphdb.Database, pa.Table]]:
         yield database, edges
 
 
+LATEST = "(SELECT *, max(since) OVER (PARTITION BY s) AS last FROM e)"
+
+
 @pytest.mark.parametrize(
     ("query", "sql"),
     [
@@ -180,6 +183,31 @@ def network() -> Iterator[tuple[graphdb.Database, pa.Table]]:
         (
             "MATCH (a)-[r:K]->(b)<-[t:K]-(a) RETURN r.w, t.w, a.id",
             "SELECT k.w, l.w, k.s FROM e k JOIN e l ON l.s = k.s AND l.o = k.o WHERE k.w <> l.w",
+        ),
+        (
+            "MATCH (a)-[r:K]->() WITH a, max(r.since) AS last MATCH (a)-[:K {since: last}]->(b) "
+            "RETURN a.id, count(*), min(b.id)",
+            f"SELECT s, count(*), min(o) FROM {LATEST} WHERE since = last GROUP BY s",
+        ),
+        (
+            "MATCH (a)-[r:K]->() WITH a, max(r.since) AS last MATCH (a)-[t:K]->(b) WHERE t.since > last - 3 "
+            "RETURN a.id, b.id, last",
+            f"SELECT s, o, last FROM {LATEST} WHERE since > last - 3",
+        ),
+        (
+            "MATCH (a)-[r:K]->() WITH a, max(r.since) AS last MATCH (a)-[t:K]->(b) WHERE t.since > last - 3 "
+            "WITH a, b WHERE t.w > 100 RETURN a.id, b.id",
+            f"SELECT s, o FROM {LATEST} WHERE since > last - 3 AND w > 100",
+        ),
+        (
+            "MATCH (a)-[r:K]->() WITH a, max(r.since) AS last OPTIONAL MATCH (a)-[:K {since: last - 1}]->(b) "
+            "RETURN a.id, b.id",
+            "SELECT k.s, e.o FROM (SELECT s, max(since) AS last FROM e GROUP BY s) k LEFT JOIN e ON e.s = k.s "
+            "AND since = last - 1",
+        ),
+        (
+            "MATCH (a)-[r:K]->(b)<-[t:K]-(c) WHERE r.since = t.since RETURN a.id, c.id",
+            "SELECT k.s, l.s FROM e k JOIN e l ON l.o = k.o AND l.w <> k.w WHERE k.since = l.since",
         ),
         (
             "MATCH (a)-[r:K]->(b) WITH r LIMIT 5000 RETURN r.since AS s, count(*)",
@@ -255,6 +283,15 @@ def test_properties_of_edges_are_columns_beside_their_matches(
     steps = _profile(network[0], query)
     assert "taken from columns in memory without SQL" in steps
     assert "struct_pack" not in steps
+
+
+def test_an_edge_that_is_compared_by_a_property_is_not_handed_on(network: tuple[graphdb.Database, pa.Table]) -> None:
+    steps = _profile(
+        network[0],
+        "MATCH (a)-[r:K]->() WITH a, max(r.since) AS last MATCH (a)-[:K {since: last}]->(b) RETURN a.id, min(b.id)",
+    )
+    assert "struct_pack" not in steps
+    assert "joined _joined" in steps
 
 
 @pytest.mark.parametrize(

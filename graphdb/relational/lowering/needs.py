@@ -51,9 +51,10 @@ def _base(node: ast.Expression) -> str | None:
 
 
 def read_beside(bound: BoundPattern, then: Sequence[ast.ClauseNode]) -> set[str]:
-    """Return the edges of a match of which later clauses read nothing but properties that are columns beside them.
+    """Return the edges of a match of which nothing is read but properties that are columns beside them.
 
-    Those clauses are plain MATCH, and the WITH or RETURN in which names end.
+    What is left of the match's own conditions reads them, and later clauses do: plain MATCH, and the WITH or RETURN in
+    which names end.
     """
     matches = [*takewhile(lambda clause: isinstance(clause, ast.MatchClause) and is_plain(clause), then)]
     last = then[len(matches)] if len(matches) < len(then) else None
@@ -67,7 +68,7 @@ def read_beside(bound: BoundPattern, then: Sequence[ast.ClauseNode]) -> set[str]
     whole = named_beside((*read, *bound.residual), known)
     if isinstance(last, ast.WithClause):  # its condition may look back
         whole |= free_variables(last.where)
-    parts = [part for part in walk(read) if isinstance(part, ast.Property)]
+    parts = [part for part in walk((*read, *bound.residual)) if isinstance(part, ast.Property)]
     return {bound.edges[known[part]].name for part in parts if part in known}.difference(whole)
 
 
