@@ -139,9 +139,10 @@ class Catalog:
             with self.transactions.atomic():
                 self.transactions.touch()
                 execute_script(self._connection, CREATE)
-                execute(self._connection, "INSERT INTO _graphdb.meta VALUES ('schema_version', ?)", [SCHEMA_VERSION])
-                rows = ", ".join(["(?, ?)"] * len(PREFIXES))
-                execute(self._connection, f"INSERT INTO _graphdb.prefix VALUES {rows}", [*chain(*PREFIXES.items())])
+                version = "INSERT INTO _graphdb.meta VALUES ('schema_version', ?)"
+                prefixes = f"INSERT INTO _graphdb.prefix VALUES {', '.join(['(?, ?)'] * len(PREFIXES))}"
+                given = [SCHEMA_VERSION, *chain(*PREFIXES.items())]
+                execute(self._connection, f"WITH version AS ({version}) {prefixes}", given)
                 execute(self._connection, _VIEW)
         except duckdb.InterruptException:
             raise

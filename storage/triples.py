@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.duckdb.fetch import fetched
+from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
@@ -34,6 +34,9 @@ Ints = NDArray[np.int64]
 
 _AT_ONCE = 100_000
 """Triples up to which all are read by one statement: it takes DuckDB longer to plan one than to read so few rows."""
+
+_COPIED = 10_000
+"""Triples of a label up to which they are read into arrays of NumPy's."""
 
 
 class TripleStore:
@@ -58,7 +61,7 @@ class TripleStore:
         """Which ids there are: what is read of the file is checked against them."""
         self.type_label = next((id for id, label in edge_labels.items() if label.iri == RDF_TYPE), None)
         self._degrees: dict[str, Ints] | None = None
-        self._classes: dict[tuple[int, int, int], tuple[int, int]] | None = None
+        self._classes: dict[tuple[int, int, int], tuple[int, int]] | None = None if edge_labels else {}
 
     @property
     def size(self) -> int:
@@ -117,10 +120,8 @@ class TripleStore:
 
     def edges(self, label: int) -> tuple[Ints, Ints]:
         """Subjects and objects of one label as vertex ids, sorted by (subject, object)."""
-        with self._lock:
-            sql = f"SELECT subject, object FROM _graphdb.triple WHERE label = {int(label)}"
-            rows = fetched(self._connection.sql(sql))
-        subjects, objects = self.ends({name: values(rows.column(name)) for name in ("subject", "object")})
+        sql = f"SELECT subject, object FROM _graphdb.triple WHERE label = {int(label)}"
+        subjects, objects = self.ends(self._read(sql, label))
         if not _ascending(subjects, objects):  # what each load and each update brought is sorted for itself
             order = stable_order(objects, self.resources + self.literals)
             order = order[stable_order(subjects[order], self.resources)]
@@ -131,10 +132,8 @@ class TripleStore:
 
     def subjects(self, label: int, object: int) -> Ints:
         """Subjects of the triples of one label with one object, a resource: sorted."""
-        with self._lock:
-            sql = f"SELECT subject FROM _graphdb.triple WHERE label = {int(label)} AND object = {int(object)}"
-            rows = fetched(self._connection.sql(sql))
-        found = values(rows.column(0))
+        sql = f"SELECT subject FROM _graphdb.triple WHERE label = {int(label)} AND object = {int(object)}"
+        found = self._read(sql, label)["subject"]
         self.ids.resource(found, "subject")
         if not bool((found[1:] > found[:-1]).all()):
             found = np.sort(found)
@@ -206,6 +205,14 @@ class TripleStore:
         self.ids.resource(rows["subject"], "subject")
         self.ids.term(rows["object"], "object")
         return rows["subject"], self.to_vertices(rows["object"])
+
+    def _read(self, sql: str, label: int) -> dict[str, Ints]:
+        """Read triples of one label: NumPy gets copies, which come sooner than Arrow's where they are few."""
+        if self.statistics(label).triples <= _COPIED:
+            return self._query(sql, {})
+        with self._lock:
+            rows = rows_of(self._connection, sql)
+        return {name: values(rows.column(name)) for name in rows.column_names}
 
     def _query(self, sql: str, parameters: dict[str, object]) -> dict[str, Ints]:
         with self._lock:

@@ -68,8 +68,8 @@ class _Instance:
 
     def is_alone(self) -> bool:
         """Whether no database is attached besides."""
-        found = self.root.execute("SELECT count(*) FROM duckdb_databases() WHERE NOT internal").fetchone()
-        return found == (1,)
+        found = self.root.execute("SELECT database_name FROM system.main.duckdb_databases()").fetchall()
+        return {name for (name,) in found} == {"memory", "system", "temp"}
 
     def changed(self) -> list[Any]:
         """Return settings that are not what they were; none are looked at where nobody can have changed any."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.cluster.partition_files import FORMAT, MANIFEST, Partitions, digest_of, digest_of_file, reaching
-from graphdb.common.duckdb.fetch import fetched
+from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.errors import StorageError
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.graph.degree_sketch import DegreeSketch
@@ -132,7 +132,7 @@ class PartitionSource:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         with self._lock:
             path = self._local(file)
-            rows = fetched(self._connection.sql("SELECT subject, object FROM read_parquet($1)", params=[str(path)]))
+            rows = rows_of(self._connection, "SELECT subject, object FROM read_parquet($1)", [str(path)])
         subjects, objects = (values(rows.column(name)).astype(np.int64) for name in ("subject", "object"))
         if not (
             len(subjects) == file["rows"]

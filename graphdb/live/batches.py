@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import strings
-from graphdb.common.duckdb.fetch import fetched, table_of_frame
+from graphdb.common.duckdb.fetch import rows_of, table_of_frame
 from graphdb.common.errors import LoadError
 from graphdb.common.values.elements import Node
 from graphdb.common.values.terms import XSD, default_iri
@@ -184,7 +184,7 @@ def _lines(names: Names, given: Any, state: State) -> bytes:
                 f"SELECT concat({_resource('s')}, ' ', iri, ' ', {_object(kind)}, ' .') FROM _graphdb_rows"
                 " JOIN _graphdb_predicates USING (p)"
             )
-            found = fetched(raw.sql(sql)).column(0)
+            found = rows_of(raw, sql).column(0)
     return "\n".join(arrow.pylist(found)).encode()
 
 

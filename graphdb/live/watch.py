@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from graphdb.common.duckdb.fetch import fetched
+from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.duckdb.transactions import TOUCH
 from graphdb.common.errors import GraphDBError, StorageError
 from graphdb.live.definitions import Definition
@@ -190,11 +190,10 @@ class Watch:
         if batch is None:
             return None
         sides: list[Any] = [
-            fetched(
-                cursor.sql(
-                    f"SELECT * EXCLUDE (batch, change) FROM {own.log} WHERE batch = ? AND change = ?",
-                    params=[batch, change],
-                )
+            rows_of(
+                cursor,
+                f"SELECT * EXCLUDE (batch, change) FROM {own.log} WHERE batch = ? AND change = ?",
+                [batch, change],
             )
             for change in (1, -1)
         ]

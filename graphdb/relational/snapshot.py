@@ -127,7 +127,7 @@ def take_snapshot(
         if former is not None and not former[0].names.spellings.keys() <= names.spellings.keys():
             names.spellings = former[0].names.spellings | names.spellings  # rows may have what the graph has no more
         if former is None or names.spellings is not former[0].names.spellings:
-            _show(raw, names)
+            _show(connection, names)
         decimal = frozenset(label.id for label in names.edge_labels.values() if label.kinds >> Kind.DECIMAL & 1)
         touched = frozenset[int]().union(*(change.labels for change in former[1])) if former is not None else decimal
         if scales is None or decimal & touched:
@@ -225,9 +225,17 @@ def _classes_above(catalog: Catalog) -> list[str]:
     return [classes[id].iri for id in np.unique(above).tolist() if id in classes]
 
 
-def _show(raw: duckdb.DuckDBPyConnection, names: Names) -> None:
-    """Make the written names visible to SQL."""
-    raw.register(NAMES_VIEW, names_table(names.spellings))
+def _show(connection: Connection, names: Names) -> None:
+    """Make the written names visible to SQL that reads them: most does not."""
+
+    def show() -> bool:
+        with connection.guard() as raw:
+            raw.register(NAMES_VIEW, names_table(names.spellings))
+        return True
+
+    connection.promised.add(NAMES_VIEW, show)
+    if not connection.promised.delayed:
+        connection.promised.make(NAMES_VIEW)
 
 
 def _scales(raw: duckdb.DuckDBPyConnection) -> dict[int, int]:

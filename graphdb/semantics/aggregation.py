@@ -8,13 +8,15 @@ from typing import TypeGuard, TypeVar
 from graphdb.common.stopping import check_stop
 from graphdb.functions.table import SIGNATURES
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.walk import parts_of
+from graphdb.grammar.walk import kinds_in, parts_of
 from graphdb.pattern.free import free_variables
 
 Known = TypeVar("Known")
 
 AGGREGATES = frozenset(name for s in SIGNATURES if s.aggregate for name in (s.key, *s.aliases))
 """The names of aggregates, in lower case."""
+
+_CALLS = frozenset({ast.CountStar, ast.FunctionCall})
 
 
 def is_aggregate(node: object) -> TypeGuard[ast.FunctionCall | ast.CountStar]:
@@ -24,11 +26,17 @@ def is_aggregate(node: object) -> TypeGuard[ast.FunctionCall | ast.CountStar]:
 
 def aggregates_in(node: object) -> Iterator[ast.FunctionCall | ast.CountStar]:
     """Yield the aggregates of an expression, those in subqueries left out: they are their own."""
+    for part in node if isinstance(node, tuple) else (node,):
+        if not kinds_in(part).isdisjoint(_CALLS):  # most expressions call nothing
+            yield from _aggregates_in(part)
+
+
+def _aggregates_in(node: object) -> Iterator[ast.FunctionCall | ast.CountStar]:
     if is_aggregate(node):
         yield node
     elif not isinstance(node, ast.Subquery):
         for part in parts_of(node):
-            yield from aggregates_in(part)
+            yield from _aggregates_in(part)
 
 
 def contains_aggregate(node: object) -> bool:

@@ -310,7 +310,7 @@ def _read_literals(
     read: list[Ints] = []
     parts: list[Any] = []
     size = 0
-    with connection.lock, connection.guard() as raw, batches(raw.sql(sql), _BATCH) as found_rows:
+    with connection.lock, connection.guard() as raw, batches(raw, sql, _BATCH) as found_rows:
         type = found_rows.schema.field(1).type
         for batch in found_rows:
             there, part = values(batch.column(0)), batch.column(1)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers, strings
-from graphdb.common.duckdb.fetch import fetched
+from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.values.terms import XSD, Kind
 from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.arrays.small_joins import Ints, in_list
@@ -285,7 +285,7 @@ class HashIndex:
             ]
         else:
             with self._views.view_or_list("_graphdb_wanted", arrow.table({"id": numbers(ids)})) as (wanted, listed):
-                table = fetched(self._connection.sql(f"{rows} IN (SELECT id FROM {wanted})", params=listed))
+                table = rows_of(self._connection, f"{rows} IN (SELECT id FROM {wanted})", listed)
             columns = table.columns
         return arrow.table(columns, [f"known_{name}" for name in self._columns])
 

@@ -15,7 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common import arrow
-from graphdb.common.duckdb.fetch import fetched
+from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.errors import LoadError
 from graphdb.storage.loaders.files import DataFile, find, opened
 from graphdb.storage.loaders.formats import CSV, GRAPHML, N_QUADS, PARQUET, Family
@@ -118,7 +118,7 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> arrow.Table:
         statements = connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise LoadError("this is not one query", text=sql, position=0, hint="LOAD FROM (SELECT …)")
-        return fetched(connection.sql(sql))
+        return rows_of(connection, sql)
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:

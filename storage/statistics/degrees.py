@@ -77,12 +77,12 @@ UNCHANGED: ChangedPairs = (_NONE[1], _NONE[1])
 class Degrees:
     """How many triples of some edge labels vertices have in a direction, and how many of them with a literal.
 
-    ``memory`` is how many bytes the counts may take.
+    ``memory`` is how many bytes the counts may take; ``empty`` says that there is no triple yet.
     """
 
-    def __init__(self, memory: int) -> None:
+    def __init__(self, memory: int, *, empty: bool = False) -> None:
         self._memory = memory
-        self.log = Log()
+        self.log = Log(empty=empty)
         """What is known of the log of statistics."""
         self.hashes = {table: KnownHashes(memory // 4) for table in ("resource", "literal")}
         """What is known of the hashes of terms, by table."""
@@ -244,7 +244,7 @@ class Table:
         end = f"2 * subject + (object >= {LITERAL_BASE})::BIGINT" if literals else "object"
         sql = f"SELECT {end} AS number FROM _graphdb.triple WHERE label = $label"
         pieces: list[tuple[int, NDArray[Any]]] = []
-        for rows in batches(connection.sql(sql, params={"label": label}), _ROWS):
+        for rows in batches(connection, sql, _ROWS, {"label": label}):
             numbers = values(rows.column("number"))
             least = int(numbers.min())
             pieces.append((least, _small(numbers - least)))

@@ -70,7 +70,7 @@ class StreamingStatistics:
         self._resources, literals = term_counts(connection) if sizes is None else sizes
         self._kinds: NDArray[np.uint8] = zeros_on_disk(folder / "kinds", literals, np.uint8, memory // 4)
         if literals:
-            for rows in batches(connection.sql("SELECT id, kind FROM _graphdb.literal"), ROWS):
+            for rows in batches(connection, "SELECT id, kind FROM _graphdb.literal", ROWS):
                 kinds = values(rows["kind"])
                 verify_kinds(kinds)
                 self._kinds[values(rows["id"]) - LITERAL_BASE] = kinds
@@ -271,7 +271,7 @@ def stored(connection: duckdb.DuckDBPyConnection) -> Iterator[Piece]:
     from graphdb.storage.arrays import batch_kernels as kernels
 
     columns, ids = ("subject", "label", "object"), Ids(*term_counts(connection))
-    for rows in batches(connection.sql(f"SELECT {', '.join(columns)} FROM _graphdb.triple"), ROWS):
+    for rows in batches(connection, f"SELECT {', '.join(columns)} FROM _graphdb.triple", ROWS):
         triples = np.empty((len(rows), 3), np.uint32)
         subjects, labels, objects = (values(rows[name]) for name in columns)
         ids.resource(subjects, "subject")

@@ -43,10 +43,10 @@ _SHARE = 64
 
 
 class Log:
-    """What is known of the log while nobody else writes: it is asked for once."""
+    """What is known of the log while nobody else writes: it is asked for once, unless all tables are ``empty``."""
 
-    def __init__(self) -> None:
-        self._changes: int | None = None
+    def __init__(self, *, empty: bool = False) -> None:
+        self._changes: int | None = 0 if empty else None
         self._most = LEAST
         self._pairs = 0
 

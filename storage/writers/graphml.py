@@ -211,7 +211,7 @@ def _find_keys(
 def _stream(connection: duckdb.DuckDBPyConnection, sql: str, file: IO[bytes]) -> int:
     """Write the lines of a query; return how many there were."""
     count = 0
-    with batches(connection.sql(sql), _ROWS) as reader:
+    with batches(connection, sql, _ROWS) as reader:
         for batch in reader:
             check_stop()
             file.write(string_bytes(batch.column(0)))

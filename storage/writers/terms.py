@@ -100,7 +100,7 @@ class _Texts:
         ids: list[NDArray[np.int64]] = []
         ends = [np.zeros(1, np.int64)]
         try:
-            with path.open("wb") as file, batches(connection.sql(sql), _ROWS) as reader:
+            with path.open("wb") as file, batches(connection, sql, _ROWS) as reader:
                 for batch in checked(reader, 1):
                     ids.append(values(batch.column(0)))
                     texts = batch.column(1)

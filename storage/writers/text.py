@@ -74,11 +74,11 @@ def lines(connection: duckdb.DuckDBPyConnection, terms: Terms, quads: bool, orde
     triples = _QUADS if quads else _TRIPLES
     if ordered:  # so that Turtle names each graph and each subject once
         triples += f" ORDER BY {'graph ASC, ' if quads else ''}subject ASC, label ASC, object ASC"
-    with batches(connection.sql(triples), ROWS) as reader:  # nothing else can be asked while one is open
+    with batches(connection, triples, ROWS) as reader:  # nothing else can be asked while one is open
         for batch in reader:
             yield terms.lines([values(column) for column in batch.columns])
     edges = _EDGES.format_map(_PLACED if quads else {"graph": "''", "places": ""})
-    with batches(connection.sql(edges), ROWS) as reader:
+    with batches(connection, edges, ROWS) as reader:
         for batch in reader:
             yield batch.column(0)
 

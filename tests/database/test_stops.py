@@ -248,5 +248,5 @@ def test_a_pattern_too_large_to_plan_is_refused(db: graphdb.Database) -> None:
 def test_a_stream_that_is_read_when_time_is_over(rows: str) -> None:
     """DuckDB says it through the stream as a text, which was taken for an error of the file system's."""
     with graphdb.connect(threads=1) as db, pytest.raises(QueryTimeout), db._state.connection.guard(0.3) as raw:
-        for _ in batches(raw.sql(f"SELECT * FROM {rows}"), 1 << 11):
+        for _ in batches(raw, f"SELECT * FROM {rows}", 1 << 11):
             pass

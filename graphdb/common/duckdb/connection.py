@@ -112,6 +112,8 @@ class Connection:
         """Whether the statement under way is ending already: what it still does must not be stopped."""
         self.calls = Calls()
         """Functions of ours that SQL can call."""
+        self.has_others = False
+        """Whether SQL of the user's was run: only that makes what is not ours."""
         self._temporary = 0
         self._windows: dict[str, _Window] = {}
         """What is registered under names that last."""
@@ -375,7 +377,8 @@ class Guard:
         connection._depth += 1
         connection._ending = False
         try:
-            if not self._ours and connection._windows:
+            if not self._ours:
+                connection.has_others = True
                 connection.close_windows()
             if self._outermost:
                 main = threading.get_ident() == threading.main_thread().ident

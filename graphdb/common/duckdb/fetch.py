@@ -7,7 +7,7 @@ import functools
 import re
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphdb.common import arrow
 from graphdb.common.arrow.imported import end_stream
@@ -30,13 +30,14 @@ def fetched(relation: duckdb.DuckDBPyRelation, most: int | None = None) -> arrow
     return _all(_reader(relation), most)
 
 
+Parameters: TypeAlias = "Mapping[str, object] | Sequence[object] | None"
+"""Values for ``$name``, or for ``?`` and ``$1`` by their places."""
+
+
 def rows_of(
-    raw: duckdb.DuckDBPyConnection, sql: str, parameters: Mapping[str, object] | None = None, most: int | None = None
+    raw: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters = None, most: int | None = None
 ) -> arrow.Table:
     """Run a query and return its rows, which may take ``most`` bytes.
-
-    A relation is bound once to say what its columns are, and again to be run: where DuckDB takes the text as it is,
-    that saves small queries a quarter of their time.
 
     Raises
     ------
@@ -45,13 +46,25 @@ def rows_of(
     MemoryLimitError
         The rows take more.
     """
+    return _all(_streamed(raw, sql, parameters), most)
+
+
+def _streamed(raw: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> arrow.Reader:
+    """Run a query and return what reads its rows.
+
+    A relation is bound once to say what its columns are, and again to be run: where DuckDB takes the text as it is,
+    that saves small queries up to half of their time.
+    """
+    given: Any = None
+    if parameters:
+        given = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
     submit = getattr(raw, "_submit", None)
     if submit is None:
-        return fetched(raw.sql(sql, params=dict(parameters)) if parameters else raw.sql(sql), most)
+        return _reader(raw.sql(sql, params=given) if parameters else raw.sql(sql))
     sql.encode()  # raises UnicodeEncodeError, as a relation would
-    _open[id(raw)] = result = submit(sql, dict(parameters) if parameters else None, "stream")
+    _open[id(raw)] = result = submit(sql, given, "stream")
     _open[id(raw)] = capsule = result.arrow_capsule()
-    return _all(_reader_of(id(raw), capsule), most)
+    return _reader_of(id(raw), capsule)
 
 
 _open: dict[int, Any] = {}
@@ -170,12 +183,12 @@ def table_of_frame(frame: Any) -> arrow.Table:
             return fetched(connection.from_df(frame))
 
 
-def batches(relation: duckdb.DuckDBPyRelation, rows: int) -> arrow.Reader:
-    """Run a relation and return its rows as they come, at most so many at a time.
+def batches(raw: duckdb.DuckDBPyConnection, sql: str, rows: int, parameters: Parameters = None) -> arrow.Reader:
+    """Run a query and return its rows as they come, at most so many at a time.
 
     Nothing else can be asked of the connection until it is read to its end, or closed.
     """
-    reader = _reader(relation)
+    reader = _streamed(raw, sql, parameters)
     return arrow.Reader(reader.schema, _pieces(reader, rows), reader.close)
 
 

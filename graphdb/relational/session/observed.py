@@ -45,6 +45,10 @@ class Observed:
         if self._any:
             self._noted += changes
 
+    def created(self) -> None:
+        """The tables of the graph were created here: nobody has defined a continuous query yet."""
+        self._any = False
+
     def redefine(self) -> None:
         """Continuous queries come or go."""
         self._any = None

@@ -127,6 +127,8 @@ class State:
         self.database = (
             "memory" if self._private else self.connection.rows("SELECT system.main.current_database()")[0][0]
         )
+        self._bare = self._private
+        """Whether the tables of the graph were never looked for: only SQL of the user's can have made them."""
         self._verified = False
         """Whether the tables of the graph were found to be ours."""
         self._macros: Macros | None = None
@@ -306,7 +308,8 @@ class State:
                 if self._macros is not None:
                     self._macros.verify()
                 catalog = Catalog(raw, self.transactions, in_memory=self._private)
-                found = catalog.exists()
+                found = (not self._bare or self.connection.has_others) and catalog.exists()
+                self._bare = False
                 if found and not self._verified:  # SQL copied it here
                     verify_tables(raw, self.database)
                 self._verified = True
@@ -317,6 +320,7 @@ class State:
                         )
                     catalog.create()
                     self._empty = True
+                    self.observed.created()
                 elif catalog.schema_version > SCHEMA_VERSION:
                     raise StorageError(
                         f"'{self.path}' was written by a newer version of graphdb", hint="upgrade graphdb to open it"
@@ -380,7 +384,7 @@ class State:
         if self._lazy_degrees is None:
             from graphdb.storage.statistics.degrees import Degrees
 
-            self._lazy_degrees = Degrees(self.budget.graph // 4)
+            self._lazy_degrees = Degrees(self.budget.graph // 4, empty=self._empty)
         return self._lazy_degrees
 
     def at_home(self) -> AbstractContextManager[tuple[str, ...]]:

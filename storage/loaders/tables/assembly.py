@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import strings
-from graphdb.common.duckdb.fetch import fetched
+from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.values.terms import DATATYPE, RDF_TYPE, VERTEX
 from graphdb.storage.arrays.arrow import string_places
 from graphdb.storage.arrays.batch import LITERAL, Batch, Edges, Texts, repeated
@@ -135,7 +135,7 @@ def _texts(connection: duckdb.DuckDBPyConnection, array: arrow.Array, sql: str) 
     """Return what SQL makes of values ``v``, as texts."""
     connection.register("distinct_values", arrow.table({"v": array}))
     try:
-        return fetched(connection.sql(f"SELECT {sql} AS text FROM distinct_values")).column(0)
+        return rows_of(connection, f"SELECT {sql} AS text FROM distinct_values").column(0)
     finally:
         connection.unregister("distinct_values")
 

@@ -352,7 +352,7 @@ class _Table:
         )
         [(total,)] = self._connection.execute("SELECT count(*) FROM frame").fetchall()
         sql = f"SELECT {LINE} FROM ({text}) WHERE CASE {bad} END IS NULL AND {LINE} IS NOT NULL"
-        reader = batches(self._connection.sql(sql, params=lines.parameters), ROWS)
+        reader = batches(self._connection, sql, ROWS, lines.parameters)
         done, half = 0, self._size // 2
         for batch in reader:
             done += batch.num_rows

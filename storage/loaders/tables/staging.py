@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from graphdb.common import arrow
 from graphdb.common.duckdb import progress_bar
-from graphdb.common.duckdb.fetch import fetched
+from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.values.terms import LIST_DATATYPE, XSD
 from graphdb.storage.file.parquet import column_names
@@ -251,7 +251,7 @@ class Staging:
         values: list[arrow.ChunkedArray] = []
         for some in delimited.together(found):
             chosen = ", ".join(f"{sql} AS c{number}" for number, (_, _, sql) in enumerate(some))
-            values += fetched(self.connection.sql(f"SELECT {chosen} FROM {source}")).columns
+            values += rows_of(self.connection, f"SELECT {chosen} FROM {source}").columns
         return Staged(mapping, [(column, sort, read) for (column, sort, _), read in zip(found, values, strict=True)])
 
     def _sorted(self, column: Column, given: str, type: str, mapping: Mapping) -> tuple[Sort, str] | None:

@@ -80,7 +80,7 @@ class Known:
     def _read(self, sql: str, name: Callable[[arrow.RecordBatch, Ints], None]) -> None:
         """Read terms, and keep their entries: ``name`` writes the fingerprints beside their ids."""
         ends = np.empty(len(self._parts) + 1, np.int64)
-        for rows in batches(self._connection.sql(sql), _ROWS):
+        for rows in batches(self._connection, sql, _ROWS):
             found = np.empty((len(rows), 2), np.int64)
             found[:, 1] = values(rows["id"])
             name(rows, found)

@@ -24,7 +24,7 @@ def test_an_interrupt_leaves_no_result_open() -> None:
             lambda: rows_of(raw, rows),
             lambda: fetched(raw.sql(rows)),
             lambda: small_rows(raw, rows, {}, 1 << 10),
-            lambda: list(batches(raw.sql(rows), 1 << 11)),
+            lambda: list(batches(raw, rows, 1 << 11)),
         )
         for run in runs:
             run()  # once without: what is cached is cached

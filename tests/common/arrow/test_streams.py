@@ -38,7 +38,7 @@ PROGRAMS = {
 import polars
 connection = duckdb.connect()
 register(connection, "t", table())
-half = iter(batches(connection.sql("SELECT n, t FROM t"), 1000))
+half = iter(batches(connection, "SELECT n, t FROM t", 1000))
 next(half)
 frame = polars.DataFrame(table())
 capsule, schema = table().__arrow_c_stream__(), table().__arrow_c_schema__()
@@ -91,7 +91,7 @@ assert connection.execute("SELECT count(s) FROM t").fetchall() == [(200000,)]
     "what is left of a stream": """
 connection = duckdb.connect()
 for at in range(1, 20):
-    reader = batches(connection.sql("SELECT range AS n, range::VARCHAR AS t FROM range(1000000)"), 1000)
+    reader = batches(connection, "SELECT range AS n, range::VARCHAR AS t FROM range(1000000)", 1000)
     held = [batch for batch, _ in zip(reader, range(at))]
     if at % 2: reader.close()
     del reader
