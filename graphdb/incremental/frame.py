@@ -117,9 +117,10 @@ LEG_CELLS = 5
 join two vertices by several edges, for a step that binds an edge the slot of the far end)."""
 CHECK_CELLS = 7
 """(operation, its slots): see :mod:`.delta_plan`."""
-COUNTED_CELLS = 4
+COUNTED_CELLS = 5
 """(the next step that may begin its subtree instead, or -1; the place of what its lists share where that is hoisted, or
--1; whether it is a leaf whose vertex must differ from others, and nothing else; when it is hoisted)."""
+-1; whether it is a leaf whose vertex must differ from others, and nothing else; when it is hoisted; of a leaf that is
+counted without being opened the leg to its parent's vertex, else -1)."""
 HOISTED_ENTRIES = 1 << 12
 """Vertices that are hoisted at most."""
 ONCE, EACH, ABOVE_IT = 0, 1, 2

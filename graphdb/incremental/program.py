@@ -266,7 +266,8 @@ class _Tables:
             turned = next((i + first for i, of in enumerate(tree.instead) if of == number), -1)
             place, when = hoisted.get(number, (-1, frame.ONCE))
             alike = number not in tree.parents and self._is_alike(self._steps[-1])
-            self._counted.append([turned, place, int(alike), when])
+            leg = -1 if place >= 0 else self._leg_of_leaf(tree, number)
+            self._counted.append([turned, place, int(alike), when, leg])
         last = first + len(plan.steps)
         row = [plan.relation, edge.source, edge.target, self._edge_slot(plan.edge), first, last, begin, end]
         work = min(int(plan.work * _SCALE), 1 << 30)
@@ -286,6 +287,14 @@ class _Tables:
             elif parent >= 0 and all(leg.of != above.vertex for leg in step.legs):
                 found[number] = len(found), frame.ONCE
         return found
+
+    def _leg_of_leaf(self, tree: _Tree, number: int) -> int:
+        """Return the leg by which a leaf is counted without being opened (:mod:`.kernels.leaf_kernels`), or -1."""
+        row, step, parent = self._steps[-1], tree.steps[number], tree.parents[number]
+        if isinstance(step, EdgeStep) or parent < 0 or number in tree.parents:
+            return -1
+        one = row[3] - row[2] == 1 and row[7] >= 0 and self._legs[row[2]][1] == self._planner.slot(tree.steps[parent])
+        return row[2] if one else -1
 
     def _twins(self, plan: DeltaPlan, tree: _Tree, number: int) -> list[VertexStep]:
         """Return the twins that a step is counted beside."""

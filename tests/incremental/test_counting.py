@@ -72,3 +72,20 @@ def test_batches_of_changes_that_concern_no_pattern() -> None:
             begin = end
         counts = matcher.count(Updates(labels, sources, targets, [True] * 8), ends)
         assert counts[:, 0].tolist() == [[number, 0] for number in wanted]
+
+
+@pytest.mark.parametrize("each", [3, 70])
+def test_leaves_are_counted_by_the_lengths_of_lists(each: int) -> None:
+    """Paths over an edge that is inserted, of which another one loses an edge at once; vertices come once in a path."""
+    hubs, back, leaves = range(2, 12), 4, range(20, 20 + each)
+    edges = [(1, hub) for hub in hubs] + [(hub, leaf) for hub in hubs for leaf in leaves]
+    ends = np.array(edges + [(hub, 0) for hub in hubs[:back]])
+    matcher = IncrementalMatcher(
+        ArraySource(ends[:, 0], np.ones(len(ends)), ends[:, 1], 20 + each), [_pattern([(0, 1), (1, 2), (2, 3)])]
+    )
+    wanted = len(hubs) * each + back * (len(hubs) - 1)
+    changes = Updates([1, 1], [0, hubs[0]], [1, leaves[0]], [True, False])
+    assert matcher.count(changes, [1, 2]).tolist() == [[[wanted, 0]], [[0, 1]]]
+    undone = Updates([1, 1], [0, hubs[0]], [1, leaves[0]], [False, True])
+    assert matcher.count(undone, [2]).tolist() == [[[0, wanted - 1]]]
+    assert matcher.count(changes, [2]).tolist() == [[[wanted - 1, 0]]]

@@ -291,6 +291,9 @@ def count_batches(
     """
     while state[0] < len(ends):
         batch = state[0]
+        if state[2] == 0 and state[1] == ends[batch]:  # nothing in it concerns any pattern
+            state[0] += 1
+            continue
         if state[2] == 0:
             state[1] = stage(graph, like, updates, state[1], ends[batch])
             if state[1] < ends[batch]:

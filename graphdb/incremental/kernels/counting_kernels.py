@@ -33,6 +33,7 @@ from graphdb.incremental.frame import (
     VERTEX,
 )
 from graphdb.incremental.kernels.hoisting_kernels import open_counted
+from graphdb.incremental.kernels.leaf_kernels import count_leaf, other_slot
 from graphdb.incremental.kernels.list_kernels import row_of
 from graphdb.incremental.kernels.step_kernels import (
     admits,
@@ -252,10 +253,16 @@ def count_children(search: int, level: int, table_row: int, like: Any) -> int:
         store(values, slot, load(out, i, LONG), LONG)
         product, number = 1, child
         while number >= 0 and product > 0:
-            work += open_counted(search, number, table_row, like)
-            begin = load(stack_of(search, number), 0, LONG)
-            product *= count_step(search, number, table_row, like)
-            work += 2 + load(stack_of(search, number), 0, LONG) - begin
+            counted, leg = -1, load(counted_of(search, number), 4, LONG)
+            if leg >= 0:
+                counted = count_leaf(search, number, leg, load(out, i, LONG), like)
+            work += 2
+            if counted < 0:
+                work += open_counted(search, number, table_row, like)
+                begin = load(stack_of(search, number), 0, LONG)
+                counted = count_step(search, number, table_row, like)
+                work += load(stack_of(search, number), 0, LONG) - begin
+            product *= counted
             number = load(step_of(search, number), 11, LONG)
         total += product
     store(stack, 3, load(stack, 3, LONG) + total, LONG)
@@ -371,14 +378,6 @@ def fetch_lists(search: int, step: int, slot: int, out: int, count: int) -> None
                     row = row_of(graph, load(leg, 0, LONG), load(out, i, LONG))
                     fetch(neighbours + load(row, 0, INT) * UNIT * 4)  # of ids of 64 bits elsewhere: nothing is gained
         step = load(step_of(search, step), 11, LONG)
-
-
-@kernel
-def other_slot(search: int, number: int, slot: int) -> int:
-    """The slot that a vertex is to differ from by an inequality."""
-    check = load(search, CHECKS, LONG) + number * CHECK_CELLS * 8
-    left, right = load(check, 1, LONG), load(check, 2, LONG)
-    return right if left == slot else left
 
 
 @kernel
