@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,10 @@ FRIENDS = "MATCH (a:Person)-[:KNOWS]->(b:Person) RETURN a.name AS a, b.name AS b
 
 
 @pytest.fixture
-def db() -> graphdb.Database:
-    found = opened(None)
-    found.query("CREATE (:Person {name: 'Ada'})-[:KNOWS]->(:Person {name: 'Bob'})")
-    return found
+def db() -> Iterator[graphdb.Database]:
+    with opened(None) as found:
+        found.query("CREATE (:Person {name: 'Ada'})-[:KNOWS]->(:Person {name: 'Bob'})")
+        yield found
 
 
 def know(db: graphdb.Database, a: str, b: str) -> None:
