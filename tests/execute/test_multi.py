@@ -220,8 +220,9 @@ def test_shares_of_rows_have_few_bytes_and_take_equal_time() -> None:
     assert weighed.call_count == 1
 
 
-def test_a_run_that_is_known_is_divided_by_what_it_took() -> None:
+def test_a_run_that_is_known_is_divided_by_what_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
     """Into a share for each executor, and a small rest for whoever is done first: not into those of the first time."""
+    monkeypatch.setattr(MultiExecutor, "_pays", lambda *_: True)  # on a busy machine one alone may be measured sooner
     several = MultiExecutor(hosts(2), shares=8, least=1e-9)
     graph = random_graph(200, 4000)
     count, listed = make_plan(pattern(3, TRIANGLE, count_only=True), graph), make_plan(pattern(3, TRIANGLE), graph)
