@@ -470,13 +470,19 @@ def installed(memory: int = 1 << 30, together: int = 1, devices: int = 1, card: 
     _machine.devices, _machine.shared = devices, CARDS[card]["sharedMemPerBlockOptin"]
     sys.modules["cupy"] = _module(memory, card)
     code = MachineCode(None, None, "emulated", Compiler, 90)
+    others = set(threading.enumerate())
     try:
         with (
             mock.patch.object(machine_code, "for_devices", return_value=code),
             mock.patch("graphdb.gpu.executor.GpuExecutor.calibrate"),
             mock.patch("graphdb.gpu.data.residency.Driver", Pages),
         ):
-            yield _machine
+            try:
+                yield _machine
+            finally:
+                for thread in set(threading.enumerate()) - others:  # what compiles beside a run loads what it compiled
+                    if thread.name.startswith("graphdb-") and not thread.daemon:
+                        thread.join()
     finally:
         _together, _machine = 1, former
         del sys.modules["cupy"]
