@@ -119,7 +119,7 @@ def test_keys_are_in_the_order_of_values() -> None:
 
 
 def test_a_key_of_many_parts_stops_with_its_statement(db: graphdb.Database) -> None:
-    """On whichever thread DuckDB asks for it: the last map has 10 million parts."""
+    """On whichever thread DuckDB asks for it: the last map has 5 million numbers."""
     value: Any = {"a": 1}
     for _ in range(14):
         value = {"a": value, "b": value, "c": value}
