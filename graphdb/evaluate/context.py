@@ -126,6 +126,8 @@ class Context(StatementNames):
 
     def given(self, value: object, node: ast.Expression) -> Any:
         """Return a parameter's value as the evaluator knows it."""
+        if value.__class__ in _PLAIN and (value.__class__ is not int or value in INT64):
+            return value
         value = from_numpy(value)
         match value:
             case bool() | float() | str() | None | Vertex() | Temporal():

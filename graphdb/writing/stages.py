@@ -107,12 +107,15 @@ class Stage:
     @property
     def unwound(self) -> ast.UnwindClause | None:
         """The UNWIND that is all its reading, if that looks for nothing in the graph."""
-        if len(self.reads) != 1 or not isinstance(self.reads[0], ast.UnwindClause):
+        if len(self.reads) != 1 or not isinstance(clause := self.reads[0], ast.UnwindClause):
             return None
-        return None if any(isinstance(part, SUBQUERIES) for part in walk(self.reads[0])) else self.reads[0]
+        asks = _ASKS.get_or_make(clause, lambda: any(isinstance(part, SUBQUERIES) for part in walk(clause)))
+        return None if asks else clause
 
 
 _STATEMENTS: ByIdentity[tuple[tuple[Stage, ...], ...]] = ByIdentity(256)
+_ASKS: ByIdentity[bool] = ByIdentity(256)
+"""Whether UNWIND clauses look for something in the graph."""
 _QUERIES: ByIdentity[dict[bool, ast.Query | ast.Composite]] = ByIdentity(1024)
 
 

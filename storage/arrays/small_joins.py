@@ -72,7 +72,7 @@ def summed(keys: Ints, values: Ints, *, all: bool = False) -> tuple[Ints, Ints]:
 
 
 _LISTED = 64
-"""Numbers up to which Python sorts them sooner than NumPy begins."""
+"""Numbers, or rows, up to which Python sorts them sooner than NumPy begins."""
 
 
 def each_number(numbers: Ints) -> Ints:
@@ -87,6 +87,8 @@ def distinct(rows: Ints) -> Ints:
     """
     if len(rows) < 2:
         return rows
+    if len(rows) <= _LISTED:
+        return np.array(sorted(set(map(tuple, rows.tolist()))), np.int64)
     rows = rows[np.lexsort(rows.T[::-1])]
     return rows[_begins(rows)]
 

@@ -7,8 +7,8 @@ be asked, or triples go, that module counts.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,8 +33,7 @@ class Counts:
     pairs: list[Row]
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
+class _End(NamedTuple):
     """A vertex of triples with an edge label in a direction: how many it had and has, and has with a literal."""
 
     label: int
@@ -42,7 +41,7 @@ class _End:
     vertex: int
     before: int
     after: int
-    literals: int = 0
+    literals: int
 
 
 def counted(known: StatisticsLookup, added: Ints) -> Counts | None:
@@ -56,34 +55,28 @@ def counted(known: StatisticsLookup, added: Ints) -> Counts | None:
     if pairs is None:
         return None
     now = _edge_labels(known, labels, ends)
-    classes = [[end.vertex, end.after] for end in ends if _is_class(known, end)]
+    classes = [
+        [vertex, after]
+        for label, direction, vertex, _, after, _ in ends
+        if label == known.typed and direction == IN and vertex < LITERAL_BASE
+    ]
     return Counts([[label, *now[label]] for label in sorted(now)], sorted(classes), _degrees(ends), pairs)
-
-
-def _is_class(known: StatisticsLookup, end: _End) -> bool:
-    return end.label == known.typed and end.direction == IN and end.vertex < LITERAL_BASE
 
 
 def _ends(known: StatisticsLookup, triples: list[Row]) -> list[_End] | None:
     """Return what the vertices of triples had and have; None where that is not in memory."""
-    subjects: defaultdict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
-    objects: defaultdict[tuple[int, int], int] = defaultdict(int)
+    counts: dict[tuple[int, int, int], tuple[int, int]] = {}
     for label, subject, object in triples:
-        counts = subjects[label, subject]
-        counts[0] += 1
-        counts[1] += object >= LITERAL_BASE
-        objects[label, object] += 1
+        count, literals = counts.get((label, OUT, subject), (0, 0))
+        counts[label, OUT, subject] = count + 1, literals + (object >= LITERAL_BASE)
+        count, _ = counts.get((label, IN, object), (0, 0))
+        counts[label, IN, object] = count + 1, 0
     found = []
-    for (label, subject), (count, literals) in subjects.items():
-        before = known.degree_in_memory(OUT, label, subject)
+    for (label, direction, vertex), (count, literals) in counts.items():
+        before = known.degree_in_memory(direction, label, vertex)
         if before is None:
             return None
-        found.append(_End(label, OUT, subject, before[0], before[0] + count, before[1] + literals))
-    for (label, object), count in objects.items():
-        before = known.degree_in_memory(IN, label, object)
-        if before is None:
-            return None
-        found.append(_End(label, IN, object, before[0], before[0] + count))
+        found.append(_End(label, direction, vertex, before[0], before[0] + count, before[1] + literals))
     return found
 
 
@@ -92,33 +85,32 @@ def _edge_labels(known: StatisticsLookup, before: dict[int, Row], ends: list[_En
     new = [e.vertex for e in ends if e.direction == IN and not e.before and e.vertex >= LITERAL_BASE]
     kinds = known.kinds(np.array(new, np.int64))
     bits = dict(zip(kinds.literals.tolist(), kinds.bits.tolist(), strict=True))
-    for end in ends:
-        row, more, appeared = before[end.label], end.after - end.before, not end.before
-        if end.direction == OUT:
-            row[0] += more
-            row[2] += appeared
-            row[4] = max(row[4], end.after)
-            row[7] = max(row[7], end.literals)
+    for label, direction, vertex, had, has, literals in ends:
+        row = before[label]
+        if direction == OUT:
+            row[0] += has - had
+            row[2] += not had
+            row[4] = max(row[4], has)
+            row[7] = max(row[7], literals)
             continue
-        if end.vertex < LITERAL_BASE:
-            row[1] += more
-        elif appeared:
-            row[6] |= bits[end.vertex]
-        row[3] += appeared
-        row[5] = max(row[5], end.after)
+        if vertex < LITERAL_BASE:
+            row[1] += has - had
+        elif not had:
+            row[6] |= bits[vertex]
+        row[3] += not had
+        row[5] = max(row[5], has)
     return before
 
 
 def _degrees(ends: list[_End]) -> list[Row]:
     """Return (label, direction, bucket, vertices, edges, squares): vertices leave a bucket for another."""
-    sums: defaultdict[tuple[int, int, int], list[int]] = defaultdict(lambda: [0, 0, 0])
-    for end in ends:
-        for degree, sign in ((end.after, 1), (end.before, -1)):
+    sums: dict[tuple[int, int, int], tuple[int, int, int]] = {}
+    for label, direction, _, had, has, _ in ends:
+        for degree, sign in ((has, 1), (had, -1)):
             if degree:
-                row = sums[end.label, end.direction, degree.bit_length() - 1]
-                row[0] += sign
-                row[1] += sign * degree
-                row[2] += sign * degree * degree
+                key = label, direction, degree.bit_length() - 1
+                vertices, edges, squares = sums.get(key, (0, 0, 0))
+                sums[key] = vertices + sign, edges + sign * degree, squares + sign * degree * degree
     return [[*key, *row] for key, row in sorted(sums.items()) if any(row)]
 
 
@@ -133,10 +125,9 @@ def _pairs(known: StatisticsLookup, ends: list[_End], triples: list[Row]) -> lis
         return None
     for subject, label in come:
         classes.setdefault(subject, set()).add(label)
-    sums: defaultdict[tuple[int, int, int], list[int]] = defaultdict(lambda: [0, 0])
-    for end in ends:  # those with a new class are new, and had none
-        for each in classes.get(end.vertex, ()):
-            row = sums[end.label, each, end.direction]
-            row[0] += end.after - end.before
-            row[1] += not end.before
+    sums: dict[tuple[int, int, int], tuple[int, int]] = {}
+    for end, direction, vertex, had, has, _ in ends:  # vertices with a new class are new, and had none
+        for label in classes.get(vertex, ()):
+            edges, vertices = sums.get((end, label, direction), (0, 0))
+            sums[end, label, direction] = edges + has - had, vertices + (not had)
     return [[*key, *row] for key, row in sorted(sums.items()) if any(row)]
