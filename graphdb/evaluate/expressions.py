@@ -35,6 +35,9 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.free import SUBQUERIES
 from graphdb.sql.types import temporal
 
+_COMPILED: dict[type, Callable[[Any, Any], Evaluate]] = {}
+"""How each kind of expression compiles that has come up."""
+
 
 class Compiler(Evaluator):
     """Compiles expressions; names are checked before (:mod:`graphdb.semantics.check`)."""
@@ -44,11 +47,11 @@ class Compiler(Evaluator):
         check_stop()
         if isinstance(node, SUBQUERIES):
             return self.context.subqueries.value_of(node)
-        of_lists = lists.COMPILED.get(type(node))
-        if of_lists is not None:
-            return of_lists(self, node)
-        method: Callable[[Any], Evaluate] = getattr(self, "_" + type(node).__name__.lower())
-        return method(node)
+        kind = type(node)
+        make = _COMPILED.get(kind)
+        if make is None:
+            make = _COMPILED[kind] = lists.COMPILED.get(kind) or getattr(Compiler, "_" + kind.__name__.lower())
+        return make(self, node)
 
     def _operand(self, node: ast.Expression) -> Evaluate:
         """Return the function to what arithmetic takes: a literal by its value; items of lists are not looked at."""

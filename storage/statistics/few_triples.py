@@ -73,6 +73,9 @@ def _ends(known: StatisticsLookup, triples: list[Row]) -> list[_End] | None:
         counts[label, IN, object] = count + 1, 0
     found = []
     for (label, direction, vertex), (count, literals) in counts.items():
+        if known.is_fresh(vertex):
+            found.append(_End(label, direction, vertex, 0, count, literals))
+            continue
         before = known.degree_in_memory(direction, label, vertex)
         if before is None:
             return None

@@ -136,15 +136,13 @@ class StatisticsLookup:
         return vertex >= (self._fresh if vertex < LITERAL_BASE else self._fresh_literals)
 
     def degree_in_memory(self, direction: int, label: int, vertex: int) -> tuple[int, int] | None:
-        """Return how many triples of a label a vertex had, and how many with a literal; None if memory does not tell.
+        """Return how many triples of a label a vertex that is not fresh had, and how many with a literal.
 
-        A class has as many as it has vertices.
+        None if memory does not tell.  A class has as many as it has vertices.
         """
         if label == self.typed and direction == IN and vertex < LITERAL_BASE:
             counts = self._known.vertex_labels
             return None if counts is None else (counts.get(vertex, 0), 0)
-        if self.is_fresh(vertex):
-            return 0, 0
         table = None if self._known.degrees is None else self._known.degrees.table(direction, label)
         return None if table is None else table.look_at(vertex)
 
