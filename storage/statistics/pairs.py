@@ -146,8 +146,9 @@ class PairBlocks:
             return False
         connection, (come, gone) = file(), changed
         for at in missing:
-            made = self._blocks[at] = Pairs.read(connection, label, at * self._width, (at + 1) * self._width)
+            made = Pairs.read(connection, label, at * self._width, (at + 1) * self._width)
             made.change(*(rows[rows[:, 0] // self._width == at] for rows in (gone, come)))
+            self._blocks[at] = made
             self.nbytes += made.nbytes
         return True
 
