@@ -143,14 +143,15 @@ class TripleStore:
 
     def occurring(self, resources: Ints) -> Ints:
         """Those of some resources that are a subject, or an object of anything but ``rdf:type``: sorted."""
-        listed = "(SELECT unnest($ids::BIGINT[]))"
-        rows = self._query(
-            f"SELECT subject AS id FROM _graphdb.triple WHERE subject IN {listed} UNION"
-            f" SELECT object FROM _graphdb.triple WHERE object IN {listed} AND label <> $type",
-            {"ids": resources.tolist(), "type": -1 if self.type_label is None else self.type_label},
-        )
-        self.ids.resource(rows["id"], "subject")
-        return np.sort(rows["id"])
+        sql = "SELECT DISTINCT {0} AS id FROM _graphdb.triple WHERE {0} IN (SELECT unnest($ids::BIGINT[]))"
+        subjects = self._query(sql.format("subject"), {"ids": resources.tolist()})["id"]
+        others = np.setdiff1d(resources, subjects)
+        if not len(others):  # as most are a subject, no objects are read
+            return np.sort(subjects)
+        typed = -1 if self.type_label is None else self.type_label
+        given: dict[str, object] = {"ids": others.tolist(), "type": typed}
+        objects = self._query(f"{sql.format('object')} AND label <> $type", given)["id"]
+        return np.sort(np.concatenate([subjects, objects]))
 
     def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
         """Labels, subjects and objects of all triples: label by label, or at once where they are few."""
