@@ -65,7 +65,10 @@ def _groups(own: Accumulators, text: str) -> Iterator[str]:
     yield f"  groups by {by}" if by else "  one group"
     for measure in own.measures:
         changes = [Change.COUNT, *(each.change for each in measure.accumulators)]
-        yield f"    {measure.item.text}: {changes[-1 if len(changes) < 3 else 1].value}"
+        begin, end = measure.item.expression.span
+        yield f"    {text[begin:end] or measure.item.text}: {changes[-1 if len(changes) < 3 else 1].value}"
+    if own.final is not None:
+        yield "  rows are computed of the groups that change"
 
 
 def profiled(each: Standing) -> Iterator[str]:

@@ -212,6 +212,18 @@ def test_explain_says_how_groups_follow() -> None:
         ]
 
 
+def test_explain_says_what_is_made_of_groups() -> None:
+    with opened(None) as db:
+        begin(db)
+        text = "MATCH (a:A)-[:R]->(b) WITH a, max(b.k) AS m WHERE m > 1 RETURN a.i AS i, m"
+        lines = [line for (line,) in db.query(f"EXPLAIN CREATE CONTINUOUS QUERY q AS {text}").fetchall()]
+        assert lines[-4:-1] == [
+            "  groups by a, a.i",
+            "    max(b.k): compared, and computed again of a group that loses its greatest value",
+            "  rows are computed of the groups that change",
+        ]
+
+
 def test_values_of_several_types_are_compared_for_as_long_as_there_are_some() -> None:
     with opened(None) as db:
         begin(db)
