@@ -43,6 +43,8 @@ from graphdb.storage.graph.pcsr import PARTITION, Partition
 
 Ints = NDArray[np.int64]
 
+MEASURED = False
+"""Whether such searches have run on a device: until then they are not chosen."""
 RANGES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 MOST = 64
 """Combinations of ranges, at most."""

@@ -24,6 +24,7 @@ from graphdb.gpu.code.layout import LEVEL_WORDS, STACK_WORDS
 from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.data.residency import lists_read
 from graphdb.gpu.data.searched import SearchedLists
+from graphdb.gpu.search import ranges
 from graphdb.gpu.search.code_generation import WARP, search_text
 from graphdb.gpu.search.launches import SHARED, Code, SearchRun, Sizes
 from graphdb.gpu.search.ranges import Passes, RangedSearch, ranged_search
@@ -186,7 +187,7 @@ class Search:
         if key not in plan.cache:
             fits = self.graph.residency.fits(lists_read(plan, counting))
             room = self.device.memory.budget - self.beside_lists(plan, counting)
-            no = fits or (counting and plan.clique is not None)
+            no = not ranges.MEASURED or fits or (counting and plan.clique is not None)
             plan.cache[key] = None if no else ranged_search(plan, room, self.device.rates)
         found: RangedSearch | None = plan.cache[key]
         return found

@@ -30,6 +30,7 @@ from graphdb.common.errors import GraphDBError, QueryTimeout
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu.data.residency import WHOLE, lists_of_plan
 from graphdb.gpu.executor import GpuExecutor, Hint
+from graphdb.gpu.search import ranges
 from graphdb.grammar.parser import parse
 from graphdb.grammar.syntax import MatchMode, Query
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
@@ -210,6 +211,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--triples", type=int, default=10_000_000, help="of RDF; 0: none")
     parser.add_argument("--people", type=int, default=150_000, help="0: none")
+    parser.add_argument("--ranges", action="store_true", help="searches go by ranges, too")
     parser.add_argument("--labelled", help="a graph: rmat18")
     parser.add_argument("--parts", type=int, nargs="+", default=[4])
     parser.add_argument("--settle", type=int, default=0, help="runs before those that count")
@@ -219,6 +221,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--limit", type=float, default=10.0, help="seconds that one run may take")
     given = parser.parse_args(argv)
+    ranges.MEASURED |= given.ranges
     compared = Compared(given)
     print(HEAD, flush=True)
     if given.people:

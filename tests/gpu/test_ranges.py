@@ -112,7 +112,8 @@ def test_lists_are_searched_by_ranges_where_that_is_sooner() -> None:
     wanted = HostExecutor(1).count(plan)
     for part in (2,):
         budget = size // part + 32_000
-        with searching(budget) as device, mock.patch("graphdb.gpu.search.ranges.PASS", 0.0):
+        measured = mock.patch.multiple("graphdb.gpu.search.ranges", PASS=0.0, MEASURED=True)
+        with searching(budget) as device, measured:
             search, memory = device.strategies.search, device.device.memory
             ranged = search.ranged(plan, True)
             assert ranged is not None
