@@ -131,7 +131,7 @@ QUERIES = {
         "MATCH (a:A)-[:R]->(b) WITH b AS a, count(a) AS n MATCH (a)-[:R]->(b) WITH b, max(n) AS m RETURN b.i AS i, m"
     ),
     "added": "MATCH (a:A) CALL (a) { MATCH (a)-[:R]->(b) RETURN sum(b.i) AS n, avg(b.i) AS v } RETURN a.i AS i, n, v",
-    "sums": "MATCH (a)-[:R]->(b) WITH a, sum(b.k) AS n RETURN n, count(*) AS m",
+    "sums": "MATCH (a)-[:R]->(b) WITH a, sum(b.i) AS n RETURN n, count(*) AS m",
     "numbers": "MATCH (a:A)-[:R]->(b) WITH a, count(DISTINCT b.k) AS n RETURN DISTINCT n",
     "of_groups": (
         "MATCH (a:A)-[:R]->(b) WITH a, count(*) AS n CALL (a) { MATCH (a)-[:S]->(c) RETURN c UNION ALL "
