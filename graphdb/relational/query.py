@@ -47,6 +47,7 @@ from graphdb.relational.rewrites.list_subqueries import sees_items, with_rows
 from graphdb.relational.rewrites.pattern_quantifiers import with_existence
 from graphdb.relational.rewrites.written_lists import without_quantifiers
 from graphdb.relational.session.plan_cache import StepPlans
+from graphdb.relational.vectors.algebra import Rows as Vectors
 from graphdb.relational.vectors.run import run
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
@@ -269,7 +270,7 @@ class QueryRun(MatchRun):
         """Run the SQL after the match, and gather what only its result needs; or neither, where columns do."""
         if projection.rows is not None:
             with self._measuring(RESULT):
-                found = run(projection.rows, self._tables, self._snapshot.properties, self.new_control().check)
+                found = self._vectorized(projection.rows)
             if found is not None:
                 if self.profile is not None:
                     self.profile.measured(RESULT, found.num_rows, found.nbytes)
@@ -280,6 +281,10 @@ class QueryRun(MatchRun):
             return rows
         with self._measuring(LATE):
             return projection.late.finished(rows, self._snapshot.properties)
+
+    def _vectorized(self, rows: Vectors) -> arrow.Table | None:
+        """Make rows by operations on columns; None where SQL has to."""
+        return run(rows, self._tables, self._snapshot.properties, self.new_control().check, self._threads)
 
     def _selected(self, sql: str, parameters: Mapping[str, object]) -> arrow.Table:
         """Run the SQL after the match."""
@@ -413,7 +418,7 @@ class QueryRun(MatchRun):
         most = self._bindings_bytes // (2 * shares)
         made = None
         if rows.made is not None:
-            made = run(rows.made, self._tables, self._snapshot.properties, self.new_control().check)
+            made = self._vectorized(rows.made)
         with materialized(self._snapshot, rows, most, self._left(), made) as found:
             if self.profile is not None and made is None:
                 self.profile.ran_sql(rows.view, rows.sql)

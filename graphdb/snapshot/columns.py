@@ -166,6 +166,7 @@ class ValueColumn:
             len(ids),
             size * len(ids),
             lambda: [piece for chunk in ids.chunks for piece in arrow.chunks(self.gather(chunk))],
+            lambda start, length: self.delayed(ids.slice(start, length)),
         )
 
     def _gather(self, wanted: NDArray[np.signedinteger[Any]], known: NDArray[np.bool_] | None) -> arrow.Array:

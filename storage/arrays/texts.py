@@ -62,6 +62,9 @@ def taken(array: arrow.Array, at: NDArray[np.integer[Any]]) -> arrow.Array:
             if found[1]:
                 raise IndexError("there is no value at such a place")
             return found[0]
+        if arrow.is_struct(array.type) and array.children and len(at) and int(at.min()) >= 0:
+            valid = None if array.valid is None else array.valid[at]
+            return arrow.Array(array.type, len(at), valid, children=tuple(taken(child, at) for child in array.children))
         absent = at < 0
         return array.take(arrow.numbers(at, ~absent if absent.any() else None))
     from graphdb.storage.arrays import text_kernels as kernels

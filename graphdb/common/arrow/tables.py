@@ -148,6 +148,14 @@ class Table:
         columns = [column.slice(start, length) for column in self.columns]
         return Table(columns, self.schema.names, max(end - start, 0))
 
+    def part(self, start: int, length: int) -> Table:
+        """Return the same as :meth:`slice`; of columns that are made when they are read, only these rows are."""
+        columns = [
+            column.part(start, length) if isinstance(column, DelayedArray) else column.slice(start, length)
+            for column in self.columns
+        ]
+        return Table(columns, self.schema.names, max(min(length, self.num_rows - start), 0))
+
     def take(self, at: NDArray[Any] | Array) -> Table:
         """Return the rows at some places."""
         return Table([column.take(at) for column in self.columns], self.schema.names, len(at))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from graphdb.common import arrow
+from graphdb.common.pieces import in_pieces
 from graphdb.relational.vectors.algebra import (
     Aggregate,
     Clause,
@@ -34,8 +35,8 @@ from graphdb.snapshot.properties import Properties
 _FEWER = 8
 """Times by which the combinations of values must be fewer than the rows of a piece."""
 
-_PIECE = 1 << 16
-"""Rows of a piece."""
+_PIECE = 1 << 17
+"""Rows of a piece: of fewer, threads that count pieces wait for one another between short operations."""
 
 _ROWS = "number of rows"
 """The column of how many rows one stands for."""
@@ -45,11 +46,12 @@ _NARROWING = {"year", "quarter", "month", "day"}
 
 
 def compressed(
-    clause: Clause, table: arrow.Table, properties: Properties, check: Callable[[], None]
+    clause: Clause, table: arrow.Table, properties: Properties, check: Callable[[], None], threads: int = 1
 ) -> tuple[Clause, Frame]:
     """Return a clause that groups the rows of a table, and rows for it: one for all that have the same values.
 
-    Rows are counted in pieces that stay in the processor's cache.
+    Rows are counted in pieces that stay in the processor's cache, on several threads where nobody but these reads
+    anything for them.
 
     Raises
     ------
@@ -63,7 +65,8 @@ def compressed(
     weight = next(iter(matches), None)
     taken = [each.operand if isinstance(each, Aggregate) else each for _, each in clause.columns]
     names = sorted({name for vector in taken if vector is not None for name in names_of(vector)})
-    fewer = _combined(clause, taken, names, table, weight, properties, check, _PIECE)
+    alone = any(map(_reads, (*(vector for vector in taken if vector is not None), *clause.where)))
+    fewer = _combined(clause, taken, names, table, weight, properties, check, _PIECE, 1 if alone else threads)
     if len(table) > _PIECE and len(fewer):  # the same combinations come in each piece
         with suppress(NotVectorized):
             fewer = _combined(replace(clause, where=()), taken, names, fewer, _ROWS, properties, check, len(fewer))
@@ -82,21 +85,29 @@ def _combined(
     properties: Properties,
     check: Callable[[], None],
     piece: int,
+    threads: int = 1,
 ) -> arrow.Table:
     """Return some columns of one row for each combination of what expressions take, piece by piece, and how many rows
     have it, or what a column ``weight`` of theirs adds up to.
     """
-    pieces = []
-    for start in range(0, len(table), piece):
-        check()
-        rows = Frame.of(table.slice(start, piece))
+
+    def combined(number: int) -> arrow.Table:
+        rows = Frame.of(table.part(number * piece, piece))
         found = _Combinations(fulfilled(clause.where, rows, properties), properties)
         if not all(found.take(vector) for vector in taken if vector is not None):
             raise NotVectorized
         some, counts = found.rows(weight)
         chosen = found.frame.at(some)
-        pieces.append(arrow.table({name: chosen.column(name) for name in names} | {_ROWS: arrow.numbers(counts)}))
-    return arrow.concat_tables(pieces)
+        return arrow.table({name: chosen.column(name) for name in names} | {_ROWS: arrow.numbers(counts)})
+
+    return arrow.concat_tables(in_pieces(combined, -(-len(table) // piece), threads, check))
+
+
+def _reads(vector: Vector) -> bool:
+    """Whether properties are looked up for an expression, which may ask DuckDB for them."""
+    if isinstance(vector, Operation):
+        return any(map(_reads, vector.operands))
+    return isinstance(vector, PropertyOf)
 
 
 @dataclass

@@ -49,7 +49,9 @@ def fulfilled(conditions: tuple[Vector, ...], frame: Frame, properties: Properti
     for condition in conditions:
         holds = evaluated(condition, frame, properties)
         require(holds.type == arrow.BOOL)
-        frame = frame.at(np.flatnonzero(_true(holds)))
+        true = _true(holds)
+        if not true.all():  # else there is nothing to take
+            frame = frame.at(np.flatnonzero(true))
     return frame
 
 

@@ -26,6 +26,7 @@ def run(
     tables: Mapping[str, arrow.Table],
     properties: Properties,
     check: Callable[[], None],
+    threads: int = 1,
     *,
     most: int = _LARGE,
 ) -> arrow.Table | None:
@@ -37,18 +38,25 @@ def run(
         The rows in memory, by their names.
     check
         Called between operations; may raise.
+    threads
+        How many work.
     most
         Rows of which each is computed, at most.
     """
     try:
-        frame, names = _frame(rows, tables, properties, check, most)
+        frame, names = _frame(rows, tables, properties, check, most, threads)
         return arrow.table({name: frame.column(name) for name in names}) if names else None
     except NotVectorized:
         return None
 
 
 def _frame(
-    rows: Rows, tables: Mapping[str, arrow.Table], properties: Properties, check: Callable[[], None], most: int
+    rows: Rows,
+    tables: Mapping[str, arrow.Table],
+    properties: Properties,
+    check: Callable[[], None],
+    most: int,
+    threads: int,
 ) -> tuple[Frame, list[str]]:
     check()
     if isinstance(rows, str):
@@ -57,22 +65,22 @@ def _frame(
             raise NotVectorized
         return Frame.of(table), table.column_names
     if isinstance(rows, Union):
-        parts = [_frame(part, tables, properties, check, most) for part in rows.parts]
+        parts = [_frame(part, tables, properties, check, most, threads) for part in rows.parts]
         names = parts[0][1]
         pieces = [arrow.table({name: frame.column(name) for name in names}) for frame, _ in parts]
         if len({tuple(piece.schema.types) for piece in pieces}) > 1:
             raise NotVectorized
         return Frame.of(arrow.concat_tables(pieces)), names
     if isinstance(rows, Lookup):
-        frame, names = _frame(rows.rows, tables, properties, check, most)
-        others, _ = _frame(rows.others, tables, properties, check, most)
+        frame, names = _frame(rows.rows, tables, properties, check, most, threads)
+        others, _ = _frame(rows.others, tables, properties, check, most, threads)
         check()
         return looked_up(rows, frame, others), [*names, *(name for name, _, _ in rows.added)]
-    smaller = _compressed(rows, tables, properties, check)
+    smaller = _compressed(rows, tables, properties, check, threads)
     if smaller is not None:
         rows, frame = smaller
     else:
-        frame, _ = _frame(rows.rows, tables, properties, check, most)
+        frame, _ = _frame(rows.rows, tables, properties, check, most, threads)
         if len(frame) > most and _computes(rows):
             raise NotVectorized
         frame = fulfilled(rows.where, frame, properties)
@@ -99,7 +107,7 @@ def _computes(clause: Clause) -> bool:
 
 
 def _compressed(
-    clause: Clause, tables: Mapping[str, arrow.Table], properties: Properties, check: Callable[[], None]
+    clause: Clause, tables: Mapping[str, arrow.Table], properties: Properties, check: Callable[[], None], threads: int
 ) -> tuple[Clause, Frame] | None:
     """Return a clause over some of its rows that stand for all, where they are many that are grouped by a handful of
     values; None where they are not.
@@ -120,7 +128,7 @@ def _compressed(
     if not computed and all(isinstance(vector, Aggregate) for _, vector in clause.columns):
         return None  # one group
     try:
-        return compressed(without_columns_between(clause), table, properties, check)
+        return compressed(without_columns_between(clause), table, properties, check, threads)
     except NotVectorized:
         if computed:
             raise

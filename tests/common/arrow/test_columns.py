@@ -235,6 +235,28 @@ def test_delayed_columns_are_made_for_those_who_read_them() -> None:
     assert made == ["b", "b", "a", "a"]
 
 
+def test_parts_of_delayed_columns_make_nothing_else() -> None:
+    made: list[tuple[int, int]] = []
+
+    def delayed(first: int, end: int) -> arrow.DelayedArray:
+        def make() -> list[arrow.Array]:
+            made.append((first, end))
+            return [arrow.numbers(np.arange(first, end))]
+
+        part = lambda start, length: delayed(first + start, first + start + length)  # noqa: E731
+        return arrow.DelayedArray(arrow.INT64, end - first, 8 * (end - first), make, part)
+
+    table = arrow.concat_tables([arrow.table({"a": delayed(first, first + 5)}) for first in (0, 10, 20)])
+    for start, length in [(0, 15), (0, 3), (3, 4), (4, 8), (5, 5), (11, 40), (14, 1), (15, 1), (2, 0)]:
+        wanted = [*range(5), *range(10, 15), *range(20, 25)][start : start + length]
+        made.clear()
+        part = table.part(start, length)
+        assert (len(part), made) == (len(wanted), [])
+        assert part.to_pydict() == {"a": wanted}
+        assert sum(end - first for first, end in made) == len(wanted)
+    assert table.slice(3, 4).to_pydict() == table.part(3, 4).to_pydict() == {"a": [3, 4, 10, 11]}
+
+
 @pytest.mark.parametrize("dtype", ["i8", "f8", "u1"])
 def test_parts_that_follow_one_another_are_joined_without_a_copy(dtype: str) -> None:
     whole = arrow.numbers(np.arange(100).astype(dtype))
