@@ -29,6 +29,16 @@ def _matrix(edges: Matrix) -> Matrix:
 
 
 HAS_K, HAS_L = _matrix(K), _matrix(L)
+
+
+def _first_few(a: int) -> int:
+    """Return the second and third of a vertex's neighbours, those of the greatest rests by 3 first, as one number."""
+    found = 0
+    for each in sorted(np.flatnonzero(HAS_K[a]), key=lambda each: (-(each % 3), each))[1:3]:
+        found = 20 * found + int(each)
+    return found
+
+
 SUBQUERIES: list[tuple[str, Callable[[int], Any]]] = [
     ("COUNT { (a)-[:K]->() }", lambda a: int(HAS_K[a].sum())),
     ("COUNT { MATCH (a)<-[:K]-(x) WHERE x.id > a.id }", lambda a: int(HAS_K[a + 1 :, a].sum())),
@@ -39,6 +49,8 @@ SUBQUERIES: list[tuple[str, Callable[[int], Any]]] = [
     ("size(COLLECT { MATCH (a)-[:K]->()-[:L]->(x) RETURN DISTINCT x.id })", lambda a: int((HAS_K @ HAS_L)[a].astype(bool).sum())),
     ("COUNT { MATCH (a)-[:K]->(x) WITH x.id % 3 AS rest, count(*) AS n RETURN rest }", lambda a: len(set(np.flatnonzero(HAS_K[a]) % 3))),
     ("COUNT { MATCH (x:P) WHERE x.id < 5 RETURN x }", lambda a: 5),
+    ("COUNT { MATCH (a)-[:K]->(x) RETURN x UNION MATCH (a)-[:K]->()-[:L]->(x) RETURN x }", lambda a: int((HAS_K + HAS_K @ HAS_L)[a].astype(bool).sum())),
+    ("reduce(t = 0, i IN COLLECT { MATCH (a)-[:K]->(x) RETURN x.id ORDER BY x.id % 3 DESC, x.id SKIP 1 LIMIT 2 } | 20 * t + i)", lambda a: _first_few(a)),
 ]  # fmt: skip
 """What is asked of a vertex, and what it is."""
 

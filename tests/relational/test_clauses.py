@@ -89,6 +89,10 @@ JOINS: list[tuple[str, list[tuple[Any, ...]]]] = [
         [("Ada", "Dan"), ("Bob", "Cy"), ("Cy", "Cy")],
     ),
     (
+        "MATCH (a) RETURN a.name, size(COLLECT { MATCH (a)-->(b) RETURN b.age ORDER BY b.age SKIP 1 LIMIT 2 }) AS n",
+        [("Ada", 2), ("Bob", 0), ("Cy", 0), ("Dan", 0)],
+    ),
+    (
         "MATCH (a) WHERE EXISTS { MATCH (a)-->(b) WITH a, count(b) AS n WHERE n = 0 OR n > 2 RETURN n } RETURN a.name",
         [("Ada",)],
     ),

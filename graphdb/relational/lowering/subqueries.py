@@ -21,7 +21,7 @@ from graphdb.relational.lowering.needs import only_matches
 from graphdb.relational.lowering.semijoins import Semijoins
 from graphdb.relational.program import Applied, Called, Computed, Counted
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
-from graphdb.relational.projection.sql import Projection
+from graphdb.relational.projection.sql import Projection, listed
 from graphdb.relational.projection.vectorized import counted, grouped_counts, groups_of, rows_of
 from graphdb.relational.vectors.algebra import Rows
 from graphdb.semantics.aggregation import contains_aggregate
@@ -232,8 +232,8 @@ class Subqueries(Semijoins):
             (gathers,) = projection.columns
             item = as_list(column("c0", gathers.type, "q"))
             type = list_of(item.type)
-            sql = f"SELECT p.*, row_number() OVER () AS at FROM ({sql}) p"
-            gathered, found = f"list({item.sql} ORDER BY q.at ASC)", f"coalesce({r}.n, CAST([] AS {sql_type(type)}))"
+            sql, gathered = listed(projection, item.sql)
+            found = f"coalesce({r}.n, CAST([] AS {sql_type(type)}))"
         joined = join.format(f"SELECT {by[0]}{gathered} AS n FROM ({sql}) q{by[1]}")
         added = _Added(found, type, joined, groups.reads | projection.reads)
         if collects or projection.rows is None or len(taken) != 1 or groups.view is None:

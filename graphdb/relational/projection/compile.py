@@ -21,7 +21,16 @@ from graphdb.pattern.bind import BoundPattern
 from graphdb.relational.projection.late import BesideBindings, direct_columns, late_items, late_projection, named_in
 from graphdb.relational.projection.relation import ORDER, VALUE, Relation, Source
 from graphdb.relational.projection.return_clause import combines_aggregates
-from graphdb.relational.projection.sql import Compiled, Projection, columns_of, window_sql
+from graphdb.relational.projection.sql import (
+    Compiled,
+    Order,
+    Projection,
+    columns_of,
+    keyed_sql,
+    order_sql,
+    window_sql,
+    windows_sql,
+)
 from graphdb.relational.projection.vectorized import Translator, of_all_groups
 from graphdb.relational.snapshot import Snapshot
 from graphdb.relational.vectors.algebra import Aggregate, Clause
@@ -150,14 +159,15 @@ class ProjectionCompiler:
         seen = Scope({**self._variables, **aliased}, unshadowed(relation.known, _named(items)))
         order = self._order(returns, seen, rows, items)
         if not order and ordered is not None:
-            order = f" ORDER BY {ordered.sql} ASC"
+            order = [(ordered.sql, "ASC")]
         late = late_items(items, {*keys}, relation, self._snapshot, self._text) if written else {}
         columns = (i in late or i in keys or _is_column(item.expression, relation) for i, item in enumerate(items))
         cut = limit is not None and relation.groups is None and not all(columns)
-        source, joins, after, tail = relation.source, rows.joins, where, self._ordered(order, window, relation.groups)
+        source, joins, after, tail = relation.source, rows.joins, where, windows_sql(order, window, relation.groups)
         if cut:
             key_columns = "".join(f", {value.sql} AS s{i}" for i, value in keys.items())
-            top = f"SELECT b.*{key_columns} FROM {source} b {joins}{_where(where)}{order}{window_sql(window)}"
+            cut_off = order_sql(order) + window_sql(window)
+            top = f"SELECT b.*{key_columns} FROM {source} b {joins}{_where(where)}{cut_off}"
             place = ", row_number() OVER () AS top" if order else ""
             source = Source.made(f"(SELECT q.*{place} FROM ({top}) q)", source)
             keys = {i: value.at(f"s{i}") for i, value in keys.items()}
@@ -171,7 +181,8 @@ class ProjectionCompiler:
             value = keys[i] if i in keys else self._resolved(mine, mine.column(item.expression))
             given.append((item, self._as_written(mine, item, value) if written else value))
         start = f"{self._of_group} FROM {source} b {joins} {others.joins}"
-        sql = f"SELECT {_chosen(given)}{start} {gathered.joins}{_where(after)}{tail}"
+        chosen, rest = f"SELECT {_chosen(given)}", f"{start} {gathered.joins}{_where(after)}"
+        sql = f"{chosen}{rest}{tail}"
         direct = None
         if not (where or order) and self._bound is not None:
             direct = direct_columns(self._bound, items, relation.known, self._snapshot, self._text)
@@ -188,6 +199,7 @@ class ProjectionCompiler:
             reads=self._reads(groups),
             rows=made,
             late=late_projection(given, late, f"{start}{_where(after)}{tail}", self._parameters) if late else None,
+            keyed=keyed_sql(chosen, rest, order, window, relation.groups),
         )
 
     def _groups(
@@ -239,7 +251,7 @@ class ProjectionCompiler:
         over = [(item, value.at(f"c{i}", "q")) for i, (item, value) in enumerate(compiled)]
         order = self._order(returns, self._returned(over), outer)
         sql = f"SELECT q.* FROM ({inner}) q {outer.joins}"
-        sql += self._ordered(order, window, None if relation.groups is None else "q.g")
+        sql += windows_sql(order, window, None if relation.groups is None else "q.g")
         used, reads = self._parameters.used(sql), self._reads(groups)
         once = aggregated and returns.distinct
         made = None if once else self._rows_of_groups(returns, window, compiled, over, groups)
@@ -258,7 +270,8 @@ class ProjectionCompiler:
             for i, (item, value) in enumerate(compiled)
         )
         inner = f"SELECT {columns} FROM {relation.source} b {joins}"
-        return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{order}{window_sql(window)}")
+        ordered = order_sql(order) + window_sql(window)
+        return replace(found, grouped=f"SELECT q.* FROM ({inner}) q {outer.joins}{ordered}")
 
     def _rows_of_each(
         self, returns: ast.ReturnClause, window: tuple[int, int | None], compiled: Sequence[Compiled]
@@ -449,10 +462,10 @@ class ProjectionCompiler:
 
     def _order(
         self, returns: ast.ReturnClause, scope: Scope, rows: Rows, items: tuple[ast.ReturnItem, ...] = ()
-    ) -> str:
+    ) -> Order:
         compiler = self._compiler(rows, scope)
         aliased = {item.alias: item.expression for item in items if item.alias}
-        keys = []
+        keys: list[tuple[str, str]] = []
         for order in returns.order_by:
             value = compiler.anything(order.expression)
             expression = order.expression
@@ -467,18 +480,9 @@ class ProjectionCompiler:
             ordered = sort_keys(compiler, value)
             direction = "DESC NULLS FIRST" if order.descending else "ASC NULLS LAST"
             if order.nulls_first is not order.descending:
-                keys.append(f"({value.sql} IS NULL) {'DESC' if order.nulls_first else 'ASC'}")
-            keys += [f"{key} {direction}" for key in ordered]
-        return f" ORDER BY {', '.join(keys)}" if keys else ""
-
-    def _ordered(self, order: str, window: tuple[int, int | None], group: str | None) -> str:
-        """Return SQL that orders the rows and cuts a window out of them, or out of those of each group."""
-        skip, limit = window
-        if group is None or (not skip and limit is None):
-            return order + window_sql(window)
-        upper = "" if limit is None else f" AND {skip + limit}"
-        tested = f"BETWEEN {skip + 1}{upper}" if upper else f"> {skip}"
-        return f" QUALIFY row_number() OVER (PARTITION BY {group}{order}) {tested}{order}"
+                keys.append((f"({value.sql} IS NULL)", "DESC" if order.nulls_first else "ASC"))
+            keys += [(key, direction) for key in ordered]
+        return keys
 
 
 def _repeats_subquery(value: SqlValue) -> bool:

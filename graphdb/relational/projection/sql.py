@@ -13,6 +13,12 @@ from graphdb.relational.projection.relation import BINDINGS, Source
 from graphdb.relational.vectors.algebra import Rows
 from graphdb.sql.value import SqlValue, column
 
+Order = Sequence[tuple[str, str]]
+"""What rows are ordered by: SQL of values, and how, as ``ASC NULLS LAST``."""
+
+_FEW = 16
+"""Rows up to which the first ones of each group wait in places that are taken beforehand."""
+
 
 @dataclass(frozen=True, slots=True)
 class Projection:
@@ -36,6 +42,8 @@ class Projection:
     """The same by columns in memory, where it is as simple as that."""
     late: Late | None = None
     """The same result with less SQL, after which properties are gathered; ``sql`` is for SQL that goes on from it."""
+    keyed: str | None = None
+    """Of groups whose windows are small: their rows before these are cut, in the order of a further column, ``at``."""
 
     @property
     def source(self) -> Source:
@@ -59,6 +67,43 @@ def window_sql(window: tuple[int, int | None]) -> str:
     skip, limit = window
     sql = f" LIMIT {int(limit)}" if limit is not None else ""
     return sql + (f" OFFSET {int(skip)}" if skip else "")
+
+
+def order_sql(order: Order) -> str:
+    """Return SQL that orders the rows."""
+    return f" ORDER BY {', '.join(f'{key} {direction}' for key, direction in order)}" if order else ""
+
+
+def windows_sql(order: Order, window: tuple[int, int | None], group: str | None) -> str:
+    """Return SQL that orders the rows and cuts a window out of them, or out of those of each group."""
+    skip, limit = window
+    sql = order_sql(order)
+    if group is None or (not skip and limit is None):
+        return sql + window_sql(window)
+    upper = "" if limit is None else f" AND {skip + limit}"
+    tested = f"BETWEEN {skip + 1}{upper}" if upper else f"> {skip}"
+    return f" QUALIFY row_number() OVER (PARTITION BY {group}{sql}) {tested}{sql}"
+
+
+def keyed_sql(sql: str, after: str, order: Order, window: tuple[int, int | None], group: str | None) -> str | None:
+    """Return SQL of rows with a key to order them by, where each group is cut to a few of them."""
+    skip, limit = window
+    if group is None or not order or limit is None or not 0 < skip + limit <= _FEW:
+        return None
+    keys = ", ".join(f"{key}, '{direction}'" for key, direction in order)
+    return f"{sql}, create_sort_key({keys}) AS at{after}"
+
+
+def listed(projection: Projection, item: str) -> tuple[str, str]:
+    """Return SQL of rows ``q``, and of a list of what they have, in their order: of those that windows leave of groups.
+
+    DuckDB finds the first few of each group in one pass, where it would sort all rows twice.
+    """
+    if projection.keyed is None:
+        return f"SELECT p.*, row_number() OVER () AS at FROM ({projection.sql}) p", f"list({item} ORDER BY q.at ASC)"
+    skip, limit = projection.window
+    first = f"arg_min(row({item}), q.at, {skip + (limit or 0)})"  # of values as they are it leaves nulls out
+    return projection.keyed, f"list_transform({first}[{skip + 1}:], lambda kept: kept[1])"
 
 
 def columns_of(compiled: Sequence[Compiled]) -> tuple[Column, ...]:

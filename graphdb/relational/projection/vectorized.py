@@ -452,9 +452,18 @@ def united(
         return None
     if any(len({each.type for each in same}) > 1 for same in zip(*(part.columns for part in parts), strict=True)):
         return None
-    whole = Union(tuple(part for part in rows if part is not None))
+    # Groups are many, so that hardly any two rows of a part are equal: all parts are looked at in one go.
+    whole = Union(tuple(_ungrouped(part) if of_groups and not keeps_all else part for part in rows if part is not None))
     names = [f"c{i}" for i in range(len(columns))] + ["g"] * of_groups
     return whole if keeps_all else Clause(whole, (), tuple((name, ColumnOf(name)) for name in names), grouped=True)
+
+
+def _ungrouped(rows: Rows) -> Rows:
+    """Return the rows of a clause that leaves each once, without leaving any out; others as they are."""
+    if not isinstance(rows, Clause) or rows.order or rows.window != (0, None) or rows.numbered is not None:
+        return rows
+    kept = all(isinstance(vector, ColumnOf) for _, vector in rows.columns)
+    return replace(rows, grouped=False) if kept else rows
 
 
 def groups_of(source: Source, values: Sequence[SqlValue], numbered: str) -> Clause | None:
