@@ -111,3 +111,63 @@ def tally(numbers: Ints, counts: Ints, last: Ints) -> None:
     for i in range(len(numbers)):
         counts[numbers[i]] += 1
         last[numbers[i]] = i
+
+
+@entry("i8[:], i8[:], i8[:], i8[:], i4[:], i8[:]")
+def tally_distinct(
+    numbers: Ints, values: Ints, ends: Ints, placed: Ints, seen: NDArray[np.int32], counts: Ints
+) -> None:
+    """Count the different values of the rows with each number.
+
+    Parameters
+    ----------
+    numbers, values : int64[n]
+        Of each row.
+    ends : int64[groups]
+        Where the rows of each number begin, if those of one number stand together; becomes where they end.
+    placed : int64[n]
+        What receives the values of one number after those of another.
+    seen : int32[span]
+        -1 for each value that there may be; becomes the last number that has it.
+    counts : int64[groups]
+        What is written.
+    """
+    for i in range(len(numbers)):
+        placed[ends[numbers[i]]] = values[i]
+        ends[numbers[i]] += 1
+    at = 0
+    for number in range(len(ends)):
+        count = 0
+        while at < ends[number]:
+            if seen[placed[at]] != number:
+                seen[placed[at]] = np.int32(number)
+                count += 1
+            at += 1
+        counts[number] = count
+
+
+@entry("i8[:], i4[:], i8[:], i8[:] -> i8")
+def number_below(values: Ints, table: NDArray[np.int32], numbers: Ints, firsts: Ints) -> int:
+    """Number the different values in the order in which they first come; return how many there are.
+
+    Parameters
+    ----------
+    values : int64[n]
+        Below ``bound``.
+    table : int32[bound]
+        -1; becomes the number of each value.
+    numbers : int64[n]
+        Receives the number of each row's value.
+    firsts : int64[...]
+        Receives where each number first comes.
+    """
+    count = 0
+    for i in range(len(values)):
+        found = np.int64(table[values[i]])
+        if found < 0:
+            found = np.int64(count)
+            table[values[i]] = np.int32(count)
+            firsts[count] = i
+            count += 1
+        numbers[i] = found
+    return count

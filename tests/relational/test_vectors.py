@@ -38,6 +38,9 @@ ORDERED = [
     "MATCH (a:Person)-[:KNOWS]->(b) RETURN a.city AS city, count(DISTINCT b.city) AS n, sum(b.age), avg(b.age), min(b.age), max(b.age) ORDER BY city",
     "MATCH (a:Person)-[:KNOWS]->(b) RETURN a.name AS name, a.age AS age, count(b) AS n ORDER BY n DESC, name, age LIMIT 40",
     "MATCH (a:Person)-[:KNOWS]->(b) RETURN b.id, b.name, b.at, count(DISTINCT a) AS n ORDER BY n DESC, b.id LIMIT 12",
+    "MATCH (a:Person)-[:KNOWS]-(b)-[:KNOWS]-(c) RETURN a.id AS x, c.id AS y, count(DISTINCT b) AS n, count(*) AS m ORDER BY n DESC, x, y LIMIT 40",
+    "MATCH (a:Person)-[:KNOWS]-(b)-[:KNOWS]-(c) WHERE b.id = 7 RETURN a.id AS x, c.id AS y, count(DISTINCT b) AS n ORDER BY n DESC, x, y",
+    "MATCH (a:Person)-[:KNOWS]->(b)-[:KNOWS]-(c)-[:KNOWS]-(d) WHERE b.id % 90 = 7 RETURN b.id, c.id, count(DISTINCT d), count(DISTINCT a) ORDER BY 1, 2",
     "MATCH (a:Person) OPTIONAL MATCH (a)-[:KNOWS]->(b {on: true}) WITH a, count(b) AS n WHERE n <> 1 RETURN n, count(a) AS m ORDER BY n",
     "MATCH (a:Person) OPTIONAL MATCH (a)-[:KNOWS]->(b {age: 3}) RETURN b.id AS id, count(*) AS n ORDER BY id",
     "MATCH (a:Person) WITH a.at.year AS year, a.on AS on, a.age AS age RETURN year, on, count(*), avg(age), sum(age) ORDER BY year, on",
@@ -165,6 +168,28 @@ def test_rows_of_which_too_many_differ(database: graphdb.Database, monkeypatch: 
         with monkeypatch.context() as patched:
             patched.setattr(query, "run", lambda *_: None)
             assert database.query(text).fetchall() == mine
+
+
+@pytest.mark.parametrize(("few", "span"), [(30, 30), (30, 4000), (900, 4000)])
+@pytest.mark.parametrize("rows", [0, 1, 5000])
+def test_pairs_of_numbers_are_grouped_in_their_order(few: int, span: int, rows: int) -> None:
+    """With and without a hash table, and the different values of each group."""
+    draw = np.random.default_rng(rows + few)
+    pair = [np.sort(draw.permutation(span)[:few])[draw.integers(0, few, rows)] for _ in range(2)]
+    most = 4 * rows + 256
+    ours, bound, theirs, other = grouping._closer(pair[0], span, pair[1], span, most)
+    assert bound * other <= most or few**2 > most or rows == 1
+    found = grouping._as_they_come(*grouping._paired(ours, bound, theirs, other), most)
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for place, each in enumerate(zip(*(column.tolist() for column in pair), strict=True)):
+        groups.setdefault(each, []).append(place)
+    assert found.firsts.tolist() == [places[0] for places in groups.values()]
+    assert all(set(found.numbers[places].tolist()) == {number} for number, places in enumerate(groups.values()))
+    values = draw.integers(0, span, rows)
+    expected = [len(set(values[places].tolist())) for places in groups.values()]
+    assert grouping._distinct(found.numbers, values, span, len(found)).tolist() == expected
+    if rows:
+        assert grouping._distinct_by_group(found.numbers, values, span, len(found)).tolist() == expected
 
 
 def test_large_sums(database: graphdb.Database) -> None:

@@ -20,7 +20,7 @@ from graphdb.relational.vectors.frames import Frame
 from graphdb.relational.vectors.numbers import NotVectorized, multiplied, numeric, ordinal, require
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
-from graphdb.storage.arrays.texts import number_integers, numbered
+from graphdb.storage.arrays.texts import firsts_of, number_integers, numbered
 
 Ints = NDArray[np.int64]
 
@@ -32,6 +32,9 @@ _SPREAD = 4
 
 _SOME = 512
 """Rows that are looked at for vertices with the same properties before all are."""
+
+_FEW = 1024
+"""Rows up to which the different values of groups are found by a hash table."""
 
 _MARKED = 64
 """Pairs of a group and a value for each row, at most, that are marked in a table instead of sorted."""
@@ -88,17 +91,34 @@ def _of(keys: Sequence[Vector], vertex: str) -> list[PropertyOf]:
 
 def _by(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Groups:
     """Return the groups of rows with equal values."""
-    codes, bound = np.zeros(len(frame), np.int64), 1
+    codes, bound, most = np.zeros(len(frame), np.int64), 1, _SPREAD * len(frame) + 256
+    wide = False
     for key in checked(dict.fromkeys(keys), _KEYS):
         if isinstance(key, Constant):
             continue
-        codes, bound = _paired(codes, bound, *_numbered(evaluated(key, frame, properties)))
-    if bound > _SPREAD * len(codes) + 256:
-        codes, bound = _dense(codes, bound)
+        found, span = _numbered(evaluated(key, frame, properties))
+        if bound * span > most:
+            wide = True
+            codes, bound, found, span = _closer(codes, bound, found, span, most)
+        codes, bound = _paired(codes, bound, found, span)
+    if wide:
+        return _as_they_come(codes, bound, most)
     firsts = np.full(bound, -1, np.int64)
     firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     there = firsts >= 0
     return Groups(codes, firsts) if there.all() else Groups((np.cumsum(there) - 1)[codes], firsts[there])
+
+
+def _as_they_come(codes: Ints, bound: int, most: int) -> Groups:
+    """Return the groups of rows with equal numbers, in the order in which they first come."""
+    if bound > most:
+        numbers = number_integers(codes)[1]
+        return Groups(numbers, firsts_of(numbers))
+    from graphdb.storage.arrays import column_kernels as kernels
+
+    numbers, firsts = np.empty(len(codes), np.int64), np.empty(min(bound, len(codes)), np.int64)
+    count = kernels.number_below(codes, np.full(bound, -1, np.int32), numbers, firsts)
+    return Groups(numbers, firsts[:count])
 
 
 def _differ(keys: Sequence[PropertyOf], vertex: str, frame: Frame, properties: Properties) -> bool:
@@ -106,15 +126,26 @@ def _differ(keys: Sequence[PropertyOf], vertex: str, frame: Frame, properties: P
     column = frame.column(vertex)
     if column.null_count:
         return False
-    ids, at = np.unique(numeric(column), return_index=True)
+    at = _different(column)
     each = frame.at(at)
     for key in checked(keys, _KEYS):
         found = evaluated(key, each, properties)
         if not found.null_count and not arrow.is_floating(found.type) and not arrow.is_struct(found.type):
             distinct, _ = numbered(found)
-            if len(distinct) == len(ids):
+            if len(distinct) == len(at):
                 return True
     return False
+
+
+def _different(ids: arrow.Array) -> Ints:
+    """Return a place of each of the different ids of a column."""
+    within = within_range(ids, _SPREAD * len(ids) + 256)
+    if within is None:
+        return np.unique(numeric(ids), return_index=True)[1]
+    numbers, bound = within
+    places = np.full(bound, -1, np.int64)
+    places[numbers] = np.arange(len(numbers))
+    return places[places >= 0]
 
 
 def _numbered(array: arrow.Array) -> tuple[Ints, int]:
@@ -151,6 +182,19 @@ def _paired(codes: Ints, bound: int, found: Ints, span: int) -> tuple[Ints, int]
     if float(bound) * span >= 2.0**62:
         codes, bound = _dense(codes, bound)
     return (codes * span + found, bound * span) if bound > 1 else (found, span)
+
+
+def _closer(codes: Ints, bound: int, found: Ints, span: int, most: int) -> tuple[Ints, int, Ints, int]:
+    """Return two columns of numbers without gaps, where their pairs are then ``most`` at most; else as they are."""
+    if max(bound, span) > most or min(bound, span) <= 1:
+        return codes, bound, found, span
+    ours, theirs = np.zeros(bound, bool), np.zeros(span, bool)
+    ours[codes] = True
+    theirs[found] = True
+    few, others = int(np.count_nonzero(ours)), int(np.count_nonzero(theirs))
+    if few * others > most:
+        return codes, bound, found, span
+    return (np.cumsum(ours) - 1)[codes], few, (np.cumsum(theirs) - 1)[found], others
 
 
 def within_range(array: arrow.Array, most: int) -> tuple[Ints, int] | None:
@@ -324,7 +368,20 @@ def _distinct(numbers: Ints, data: Ints, span: int, count: int) -> Ints:
         marks[numbers * span + data] = True
         found: Ints = np.count_nonzero(marks.reshape(count, span), axis=1)
         return found
+    if len(numbers) > _FEW and span <= _SPREAD * len(numbers) and count < 1 << 31:
+        return _distinct_by_group(numbers, data, span, count)
     if float(count) * span >= 2.0**62:
         raise NotVectorized
     pairs, _ = number_integers(numbers * span + data)
     return np.bincount(pairs // span, minlength=count)
+
+
+def _distinct_by_group(numbers: Ints, data: Ints, span: int, count: int) -> Ints:
+    """Return how many different values each group has, from rows that are put group by group."""
+    from graphdb.storage.arrays import column_kernels as kernels
+
+    sizes = np.bincount(numbers, minlength=count)
+    counts, placed = np.empty(count, np.int64), np.empty(len(numbers), np.int64)
+    given = np.ascontiguousarray(numbers), np.ascontiguousarray(data)
+    kernels.tally_distinct(*given, np.cumsum(sizes) - sizes, placed, np.full(span, -1, np.int32), counts)
+    return counts

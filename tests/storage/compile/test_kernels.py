@@ -86,6 +86,13 @@ def _sorts(rng: np.random.Generator) -> Iterator[tuple[Any, Arguments]]:
     yield column_kernels.total, (rng.integers(-(1 << 62), 1 << 62, count),)
     yield column_kernels.rises_by_one, (np.arange(5, 5 + count) + (np.arange(count) == int(rng.integers(1, 300))),)
     yield column_kernels.tally, (rows_of, np.zeros(9, np.int64), np.full(9, -1))
+    sizes = np.bincount(rows_of, minlength=9)
+    marks = np.zeros(count, np.int64), np.full(7, -1, np.int32), np.zeros(9, np.int64)
+    yield column_kernels.tally_distinct, (rows_of, rng.integers(0, 7, count), np.cumsum(sizes) - sizes, *marks)
+    yield (
+        column_kernels.number_below,
+        (rows_of, np.full(9, -1, np.int32), np.zeros(count, np.int64), np.zeros(9, np.int64)),
+    )
     yield batch_kernels.sort_each, (keys, ends, count)
     yield batch_kernels.targets, (keys << np.uint64(28), np.empty(count, np.uint32))
     yield batch_kernels.spread, (keys << np.uint64(28), np.empty(count, np.int64), np.empty(count, np.int64))
