@@ -94,7 +94,7 @@ def _matched(rows: arrow.Table, found: arrow.Table, step: Joined, how: Matched, 
         if theirs is None and twin is not None and twin.type == column.type:
             columns[name] = twin  # an id that is equal is the same
         else:
-            columns[name] = _taken(column, mine)
+            columns[name] = _taken_later(column, mine)
     columns["rowid" if step.numbered else "row"] = _in_pieces(numbers(np.arange(len(mine)) if step.numbered else mine))
     for name, theirs_name in how.added:
         column = found.column(theirs_name)
@@ -248,6 +248,14 @@ def _taken(column: arrow.ChunkedArray, at: Ints) -> arrow.ChunkedArray:
     if len(at) == len(array) and bool((at == np.arange(len(at))).all()):
         return column
     return _in_pieces(taken(array, at))
+
+
+def _taken_later(column: arrow.ChunkedArray, at: Ints) -> arrow.ChunkedArray:
+    """Return what :func:`_taken` does, taken when it is asked for: nobody may."""
+    if len(at) <= _SMALL or not column.type.is_fixed:
+        return _taken(column, at)
+    size = len(at) * column.type.dtype.itemsize
+    return arrow.DelayedArray(column.type, len(at), size, lambda: _taken(column, at).chunks)
 
 
 def _in_pieces(array: arrow.Array) -> arrow.ChunkedArray:

@@ -34,7 +34,8 @@ from graphdb.relational.projection.relation import (
     bindings_of,
 )
 from graphdb.relational.projection.return_clause import duplicates_of, wanted, window_of
-from graphdb.relational.vectors.algebra import Rows, Union
+from graphdb.relational.projection.vectorized import rows_of
+from graphdb.relational.vectors.algebra import Clause, ColumnOf, Outer, Rows, Union
 from graphdb.sql.value import SqlValue, column
 
 _LONG = 3
@@ -162,7 +163,10 @@ class Matches(Traversals):
         rows, found = self._together(joined, [ROW, *new], live)
         chosen = "".join(f", m.c{i + 1} AS m{i}" for i in range(len(new)))
         whole = f"(SELECT l.*{chosen} FROM {left.source} l {how} {rows} m ON m.c0 = l.rowid)"
-        source = Source.made(whole, left.source, rows)
+        made_of, outer = rows_of(left.source), None
+        if made_of is not None and rows.rows is not None and how == "LEFT JOIN":
+            outer = Outer(made_of, rows.rows, "c0", tuple((f"m{i}", f"c{i + 1}") for i in range(len(new))))
+        source = Source.made(whole, left.source, rows, rows=outer)
         made = {name: found[name].at(f"m{i}") for i, name in enumerate(new)}
         return replace(left, source=source, variables={**left.variables, **made})
 
@@ -177,7 +181,7 @@ class Matches(Traversals):
             if found.known:  # not all of them may have the same
                 sql = f"SELECT {', '.join(found.variables[name].sql for name in names) or '1 AS one'} FROM ({sql}) b"
             sources.append(found.source)
-            rows.append(None if found.known else found.source.rows)
+            rows.append(_columns_of(found, names))
             selects.append((sql, {name: found.variables[name] for name in names}))
         together = dict(selects[0][1])
         for name, value in together.items():
@@ -255,6 +259,15 @@ def _aliased(relation: Relation, version: Version) -> Relation:
         length_name(p): SqlValue(f"CAST({len(trace.edges)} AS BIGINT)", INTEGER) for p, trace in version.paths.items()
     }
     return replace(relation, variables={**known, **same, **lengths})
+
+
+def _columns_of(relation: Relation, names: Sequence[str]) -> Rows | None:
+    """Return what makes some columns of rows in memory, ``c0`` and so on; None where SQL has to."""
+    rows, columns = relation.source.rows, [relation.variables[name].column for name in names]
+    if rows is None or not relation.known:
+        return rows
+    named = tuple((f"c{i}", ColumnOf(column)) for i, column in enumerate(columns) if column is not None)
+    return Clause(rows, (), named) if len(named) == len(names) else None
 
 
 def _numbered(relation: Relation) -> Relation:

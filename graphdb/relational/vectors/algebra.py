@@ -131,5 +131,17 @@ class Lookup:
     """The names of further columns, which of the others they are, and what a row without one has; None for null."""
 
 
-Rows: TypeAlias = "str | Clause | Union | Lookup"
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """Rows with further columns of others: each once for each of the others that names its place; null without any."""
+
+    rows: Rows
+    others: Rows
+    place: str
+    """The column of the others that says which row, counted from 0, each belongs to; never null."""
+    added: tuple[tuple[str, str], ...]
+    """The names of further columns, and which of the others they are."""
+
+
+Rows: TypeAlias = "str | Clause | Union | Lookup | Outer"
 """Rows: those that go by a name, or what a clause makes."""

@@ -155,7 +155,7 @@ class _Combinations:
         place, counts = np.full(self.count, -1, np.int64), np.zeros(self.count, np.int64)
         kernels.tally(whole, counts, place)
         if (weighted := weights(self.frame, matches)) is not None:
-            counts = sums(whole, weighted, self.count)
+            counts = sums(whole, weighted, self.count, counts)
         there = np.flatnonzero(place >= 0)
         return place[there], counts[there]
 

@@ -329,8 +329,11 @@ def weights(frame: Frame, matches: str | None) -> Ints | None:
     return np.where(column.is_valid(), data, 1) if column.null_count else data
 
 
-def sums(numbers: Ints, data: Ints | None, count: int) -> Ints:
-    """Return the sums of integers by the numbers of their groups; without any, how many each group has."""
+def sums(numbers: Ints, data: Ints | None, count: int, sizes: Ints | None = None) -> Ints:
+    """Return the sums of integers by the numbers of their groups; without any, how many each group has.
+
+    ``sizes`` says the latter where it is known.
+    """
     if data is None:
         return np.array([len(numbers)]) if count == 1 else np.bincount(numbers, minlength=count)
     if not len(data):
@@ -339,7 +342,7 @@ def sums(numbers: Ints, data: Ints | None, count: int) -> Ints:
         return np.array([_total(data)], np.int64)
     low, high = int(data.min()), int(data.max())
     if low == high and abs(low) * len(data) < np.iinfo(np.int64).max:
-        return np.bincount(numbers, minlength=count) * low
+        return (np.bincount(numbers, minlength=count) if sizes is None else sizes) * low
     large = max(-float(low), float(high)) * len(data) >= _EXACT
     if large and float(np.abs(data.astype(np.float64)).sum()) >= _EXACT:
         raise NotVectorized

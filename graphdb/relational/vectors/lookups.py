@@ -1,17 +1,22 @@
-"""Columns that rows get of others by an integer that only one of these has: an outer join that is a gather."""
+"""Columns that rows get of others by an integer: outer joins that are gathers."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 from graphdb.common import arrow
-from graphdb.relational.vectors.algebra import Lookup
-from graphdb.relational.vectors.frames import Frame, Ints, Maker
+from graphdb.relational.vectors.algebra import Aggregate, Clause, ColumnOf, Lookup, Outer, Vector, names_of
+from graphdb.relational.vectors.frames import Frame, Ints, Maker, made_once
 from graphdb.relational.vectors.numbers import numeric, require
 from graphdb.storage.arrays.texts import filled, gathered, taken
 
 _SPREAD = 16
 """Places for each of the others, at most, of an array that has one for each key."""
+
+_ORDERED = 1 << 16
+"""Rows up to which they are put in order: their numbers have 16 bits."""
 
 
 def looked_up(lookup: Lookup, frame: Frame, others: Frame) -> Frame:
@@ -40,6 +45,79 @@ def looked_up(lookup: Lookup, frame: Frame, others: Frame) -> Frame:
             return filled(found, arrow.numbers(np.full(len(found), default)))
 
         return make
+
+    return Frame(len(frame), maker_of)
+
+
+def outer_joined(join: Outer, frame: Frame, others: Frame) -> Frame:
+    """Return rows once for each of the others that belongs to one, and those without any; few in the order of the rows.
+
+    Raises
+    ------
+    NotVectorized
+        A place is null.
+    """
+    column = others.column(join.place)
+    require(not column.null_count)
+    mine, alone = numeric(column), np.ones(len(frame), bool)
+    alone[mine] = False
+    without = np.flatnonzero(alone)
+    mine = np.concatenate((mine, without)) if len(without) else mine
+    order = None
+    if max(len(mine), len(frame)) <= _ORDERED and not bool((mine[1:] >= mine[:-1]).all()):
+        order = np.argsort(mine.astype(np.uint16), kind="stable")  # 16 bits are sorted by radix
+        mine = mine[order]
+    added = dict(join.added)
+
+    def theirs(name: str) -> arrow.Array:
+        found = others.column(added[name])
+        found = arrow.concat_arrays([found, arrow.nulls(len(without), found.type)]) if len(without) else found
+        return found if order is None else taken(found, order)
+
+    def maker_of(name: str) -> Maker:
+        if name in added:
+            return made_once(lambda: theirs(name))
+        return lambda places: frame.some(name, mine if places is None else mine[places])
+
+    return Frame(len(mine), maker_of)
+
+
+def counts_before(clause: Clause, join: Outer) -> Clause | None:
+    """Return a clause that groups joined rows as one that groups those before the join, which have numbers of others.
+
+    Eager aggregation, as in :mod:`graphdb.relational.vectors.compressed`: what is grouped are rows, not pairs.  None
+    where more is asked of the others than how many values a column of theirs has, or how many matches a row stands for
+    matters.
+    """
+    added = {ColumnOf(name) for name, _ in join.added}
+    columns: list[tuple[str, Vector | Aggregate]] = []
+    for name, each in clause.columns:
+        if isinstance(each, Aggregate):
+            if each != Aggregate("count", each.operand) or each.operand not in added:
+                return None
+            columns.append((name, Aggregate("sum", each.operand)))
+        elif names_of(each) & {column.name for column in added}:
+            return None
+        else:
+            columns.append((name, each))
+    return replace(clause, columns=tuple(columns)) if clause.grouped and not clause.where else None
+
+
+def counted_before(join: Outer, frame: Frame, others: Frame) -> Frame:
+    """Return rows with how many values, not null, those have that belong to each, instead of the values."""
+    column = others.column(join.place)
+    require(not column.null_count)
+    mine, added = numeric(column), dict(join.added)
+
+    def number(name: str) -> arrow.Array:
+        found = others.column(added[name])
+        there = mine[found.is_valid()] if found.null_count else mine
+        return arrow.numbers(np.bincount(there, minlength=len(frame)))
+
+    def maker_of(name: str) -> Maker:
+        if name in added:
+            return made_once(lambda: number(name))
+        return lambda places: frame.some(name, places)
 
     return Frame(len(frame), maker_of)
 

@@ -7,12 +7,22 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from graphdb.common import arrow
-from graphdb.relational.vectors.algebra import Aggregate, Clause, ColumnOf, Lookup, Operation, Rows, Union, Vector
+from graphdb.relational.vectors.algebra import (
+    Aggregate,
+    Clause,
+    ColumnOf,
+    Lookup,
+    Operation,
+    Outer,
+    Rows,
+    Union,
+    Vector,
+)
 from graphdb.relational.vectors.compressed import compressed, without_columns_between
 from graphdb.relational.vectors.expressions import evaluated, fulfilled
 from graphdb.relational.vectors.frames import Frame, Maker, made_once
 from graphdb.relational.vectors.groups import aggregated, grouped
-from graphdb.relational.vectors.lookups import looked_up
+from graphdb.relational.vectors.lookups import counted_before, counts_before, looked_up, outer_joined
 from graphdb.relational.vectors.numbers import NotVectorized
 from graphdb.relational.vectors.order import ordered
 from graphdb.snapshot.properties import Properties
@@ -76,11 +86,23 @@ def _frame(
         others, _ = _frame(rows.others, tables, properties, check, most, threads)
         check()
         return looked_up(rows, frame, others), [*names, *(name for name, _, _ in rows.added)]
+    if isinstance(rows, Outer):
+        frame, names = _frame(rows.rows, tables, properties, check, most, threads)
+        others, _ = _frame(rows.others, tables, properties, check, most, threads)
+        check()
+        return outer_joined(rows, frame, others), [*names, *(name for name, _ in rows.added)]
     smaller = _compressed(rows, tables, properties, check, threads)
     if smaller is not None:
         rows, frame = smaller
     else:
-        frame, _ = _frame(rows.rows, tables, properties, check, most, threads)
+        join = rows.rows
+        if isinstance(join, Outer) and (counting := counts_before(rows, join)) is not None:
+            frame, _ = _frame(join.rows, tables, properties, check, most, threads)
+            others, _ = _frame(join.others, tables, properties, check, most, threads)
+            check()
+            rows, frame = counting, counted_before(join, frame, others)
+        else:
+            frame, _ = _frame(join, tables, properties, check, most, threads)
         if len(frame) > most and _computes(rows):
             raise NotVectorized
         frame = fulfilled(rows.where, frame, properties)
