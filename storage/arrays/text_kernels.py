@@ -238,3 +238,38 @@ def put_integers(distinct: Ints, table: NDArray[np.int32]) -> None:
         while table[slot] != -1:
             slot = slot + 1 if slot + 1 < size else 0
         table[slot] = number
+
+
+@entry("i8[:], i8[:], i8[:], i4[:], i8[:], i8[:] -> i8")
+def number_pairs(
+    buckets: Ints, values: Ints, begins: Ints, table: NDArray[np.int32], numbers: Ints, firsts: Ints
+) -> int:
+    """Number the different pairs of a bucket and a value in the order in which they first come; return how many.
+
+    Each bucket has a table of its own: rows of a bucket that stand together find it in the processor's cache.
+
+    Parameters
+    ----------
+    begins : int64[buckets + 1]
+        Where the slots of each bucket begin in ``table``: it has more of them than rows.
+    table : int32[slots]
+        -1 everywhere; receives rows.
+    numbers, firsts : int64[n], int64[n]
+        What is written: the number of each row's pair, and the first row of each pair.
+    """
+    count = 0
+    for i in range(len(values)):
+        bucket, value = buckets[i], values[i]
+        begin, end = begins[bucket], begins[bucket + 1]
+        slot = begin + _slot(value, end - begin)
+        while table[slot] != -1 and values[table[slot]] != value:
+            slot = slot + 1 if slot + 1 < end else begin
+        found = np.int64(table[slot])
+        if found == -1:
+            table[slot] = i
+            firsts[count] = i
+            numbers[i] = count
+            count += 1
+        else:
+            numbers[i] = numbers[found]
+    return count

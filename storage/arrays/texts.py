@@ -91,6 +91,11 @@ def filled(column: arrow.Array | arrow.ChunkedArray, other: arrow.Array | arrow.
     if first.type != second.type:
         second = second.cast(first.type) if not arrow.is_null(first.type) else second
         first = first.cast(second.type)
+    if first.valid is None:
+        return first
+    if first.data is not None and second.data is not None and arrow.is_integer(first.type):
+        there = None if second.valid is None else first.valid | second.valid
+        return arrow.Array(first.type, len(first), there, np.where(first.valid, first.data, second.data))
     own = np.arange(len(first))
     return taken(arrow.concat_arrays([first, second]), np.where(first.is_valid(), own, len(first) + own))
 
@@ -175,6 +180,21 @@ def number_integers(integers: NDArray[np.integer[Any]]) -> tuple[Ints, Ints]:
     different = Different(len(integers))
     different.number(integers, numbers)
     return different.values, numbers
+
+
+def number_pairs(buckets: Ints, values: Ints, bound: int) -> tuple[Ints, Ints]:
+    """Return which of the different pairs of a bucket (below ``bound``) and a value each row is, and where each of them
+    first stands, in this order.
+    """
+    from graphdb.storage.arrays import text_kernels as kernels
+
+    buckets, values = np.ascontiguousarray(buckets, np.int64), np.ascontiguousarray(values, np.int64)
+    begins = np.zeros(bound + 1, np.int64)
+    np.cumsum(np.bincount(buckets, minlength=bound) * 2, out=begins[1:])
+    numbers, firsts = np.empty(len(values), np.int64), np.empty(len(values), np.int64)
+    table = np.full(2 * len(values), -1, np.int32)
+    count = kernels.number_pairs(buckets, values, begins, table, numbers, firsts)
+    return numbers, firsts[:count]
 
 
 class Different:

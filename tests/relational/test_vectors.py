@@ -118,6 +118,25 @@ def test_as_sql_does(database: graphdb.Database, text: str, monkeypatch: pytest.
     )
 
 
+@pytest.mark.parametrize("keys", ["x, b.id", "b.id, x", "b.name, x", "x, b.id, b.age"])
+def test_many_rows_that_stand_together(database: graphdb.Database, keys: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of one value after those of another: each of these has a table of its own for the rest."""
+    text = f"MATCH (a:Person)-[:KNOWS]->(b) WITH b, a.id % 100 AS x ORDER BY x RETURN DISTINCT {keys}"
+    used: list[int] = []
+    number = grouping.number_pairs
+
+    def counted(*given: Any) -> Any:
+        used.append(len(given[0]))
+        return number(*given)
+
+    monkeypatch.setattr(grouping, "_MANY", 0)
+    monkeypatch.setattr(grouping, "number_pairs", counted)
+    mine = database.query(text).fetchall()
+    assert used, "they were numbered in one table"
+    monkeypatch.setattr(query, "run", lambda *_: None)
+    assert sorted(mine, key=repr) == sorted(database.query(text).fetchall(), key=repr)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -53,6 +53,20 @@ def test_whichever_bits_tell_integers_apart_they_are_numbered_as_quickly() -> No
     assert max(seconds[1:]) < 30 * seconds[1] + 0.01
 
 
+@pytest.mark.parametrize("factor", [1, 977, 1 << 46])
+@pytest.mark.parametrize("buckets", [1, 40, 3000])
+def test_pairs_of_a_bucket_and_an_integer(buckets: int, factor: int) -> None:
+    """Against NumPy's own order of first occurrences; one bucket has half of the rows, some have none."""
+    draw = np.random.default_rng(7)
+    for rows in (0, 1, 20_000):
+        bucket = np.where(draw.random(rows) < 0.5, buckets // 2, draw.integers(0, buckets, rows))
+        value = (draw.integers(0, 300, rows) - 150) * factor
+        numbers, firsts = texts.number_pairs(bucket, value, buckets + 2)
+        _, expected, which = np.unique(np.stack((bucket, value)), axis=1, return_index=True, return_inverse=True)
+        assert np.array_equal(firsts, np.sort(expected))
+        assert np.array_equal(firsts[numbers], expected[which.reshape(-1)])
+
+
 @pytest.mark.parametrize("nulls", [0.0, 0.2])
 @pytest.mark.parametrize("factor", [1, 977, 0x1_0000_0001, 1 << 32, 1 << 46])
 def test_integers_of_a_table_that_no_cache_holds(nulls: float, factor: int) -> None:

@@ -20,7 +20,7 @@ from graphdb.relational.vectors.frames import Frame
 from graphdb.relational.vectors.numbers import NotVectorized, multiplied, numeric, ordinal, require
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
-from graphdb.storage.arrays.texts import firsts_of, number_integers, numbered
+from graphdb.storage.arrays.texts import firsts_of, number_integers, number_pairs, numbered
 
 Ints = NDArray[np.int64]
 
@@ -35,6 +35,9 @@ _SOME = 512
 
 _FEW = 1024
 """Rows up to which the different values of groups are found by a hash table."""
+
+_MANY = 1 << 16
+"""Rows from which on a table of all their values outgrows the processor's cache."""
 
 _MARKED = 64
 """Pairs of a group and a value for each row, at most, that are marked in a table instead of sorted."""
@@ -92,15 +95,19 @@ def _of(keys: Sequence[Vector], vertex: str) -> list[PropertyOf]:
 def _by(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Groups:
     """Return the groups of rows with equal values."""
     codes, bound, most = np.zeros(len(frame), np.int64), 1, _SPREAD * len(frame) + 256
-    wide = False
+    found, span, wide = codes, 1, False
     for key in checked(dict.fromkeys(keys), _KEYS):
         if isinstance(key, Constant):
             continue
+        wide = wide or bound * span > most
+        codes, bound = _narrow(codes, bound, found, span, most)
         found, span = _numbered(evaluated(key, frame, properties))
-        if bound * span > most:
-            wide = True
-            codes, bound, found, span = _closer(codes, bound, found, span, most)
-        codes, bound = _paired(codes, bound, found, span)
+    if bound * span > most:
+        wide = True
+        for buckets, below, data in ((found, span, codes), (codes, bound, found)):
+            if below <= len(codes) and _stand_together(buckets):
+                return Groups(*number_pairs(buckets, data, below))
+    codes, bound = _narrow(codes, bound, found, span, most)
     if wide:
         return _as_they_come(codes, bound, most)
     firsts = np.full(bound, -1, np.int64)
@@ -119,6 +126,19 @@ def _as_they_come(codes: Ints, bound: int, most: int) -> Groups:
     numbers, firsts = np.empty(len(codes), np.int64), np.empty(min(bound, len(codes)), np.int64)
     count = kernels.number_below(codes, np.full(bound, -1, np.int32), numbers, firsts)
     return Groups(numbers, firsts[:count])
+
+
+def _narrow(codes: Ints, bound: int, found: Ints, span: int, most: int) -> tuple[Ints, int]:
+    """Return numbers of pairs of numbers, below ``most`` where few of these differ; see :func:`_paired`."""
+    if bound * span > most:
+        codes, bound, found, span = _closer(codes, bound, found, span, most)
+    return _paired(codes, bound, found, span)
+
+
+def _stand_together(numbers: Ints) -> bool:
+    """Whether equal ones of many numbers mostly follow each other, as some of them in the middle do."""
+    some = numbers[len(numbers) // 2 :][:_SOME]
+    return _MANY <= len(numbers) < 1 << 31 and 2 * int(np.count_nonzero(some[1:] == some[:-1])) > len(some)
 
 
 def _differ(keys: Sequence[PropertyOf], vertex: str, frame: Frame, properties: Properties) -> bool:
