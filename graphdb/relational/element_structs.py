@@ -314,7 +314,9 @@ def _in_memory(source: Source, edges: Sequence[Ids]) -> _Structs | None:
         at = every if all(map(np.array_equal, some, edges)) else numbers_of(some)
         assert at is not None
         which = None
-        if 2 * np.count_nonzero(np.bincount(at)) < len(at):  # most come again
+        marked = np.zeros(int(at.max(initial=-1)) + 1, bool)
+        marked[at] = True
+        if 2 * np.count_nonzero(marked) < len(at):  # most come again
             at, which = number_integers(at)
             firsts = np.empty(len(at), np.int64)
             firsts[which[::-1]] = np.arange(len(which) - 1, -1, -1)

@@ -50,8 +50,8 @@ def compressed(
 ) -> tuple[Clause, Frame]:
     """Return a clause that groups the rows of a table, and rows for it: one for all that have the same values.
 
-    Rows are counted in pieces that stay in the processor's cache, on several threads where nobody but these reads
-    anything for them.
+    Rows are counted in pieces that stay in the processor's cache, on several threads where something is computed of
+    them and nobody but these reads anything for it.
 
     Raises
     ------
@@ -65,7 +65,9 @@ def compressed(
     weight = next(iter(matches), None)
     taken = [each.operand if isinstance(each, Aggregate) else each for _, each in clause.columns]
     names = sorted({name for vector in taken if vector is not None for name in names_of(vector)})
-    alone = any(map(_reads, (*(vector for vector in taken if vector is not None), *clause.where)))
+    vectors = [*(vector for vector in taken if vector is not None), *clause.where]
+    # Counting alone is done in a millisecond or two, in which threads but wait for one another.
+    alone = any(map(_reads, vectors)) or not any(isinstance(vector, Operation) for vector in vectors)
     fewer = _combined(clause, taken, names, table, weight, properties, check, _PIECE, 1 if alone else threads)
     if len(table) > _PIECE and len(fewer):  # the same combinations come in each piece
         with suppress(NotVectorized):
