@@ -70,7 +70,9 @@ def products(left: Numbers, right: Numbers) -> Numbers:
 
 
 def times(values: Numbers, factor: int) -> Numbers:
-    """Multiply integers by a number."""
+    """Multiply integers by a number; by 1 they are the same."""
+    if factor == 1:
+        return values
     if abs(factor) <= _MOST and (not len(values) or int(np.abs(values).max()) * abs(factor) <= _MOST):
         return values * factor
     return values.astype(object) * factor

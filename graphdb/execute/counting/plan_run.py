@@ -90,7 +90,7 @@ def count_by_vertex(
     parts = _started(plan, control, threads, memory_limit)
     if parts is None:
         return None
-    found: Numbers = np.zeros(plan.vertices, np.int64)
+    found: Numbers | None = None
     for term in plan.terms:
         factor = term.coefficient
         rooted, *others = term.parts  # a share has no others
@@ -99,8 +99,10 @@ def count_by_vertex(
             factor *= by_remainders(partial(parts.total, part), _greatest(plan, term, part))
         parts.begin(rooted)
         values: Numbers = by_remainders(partial(parts.by_root, rooted), _greatest(plan, term, rooted))
-        found = sums(found, times(values, factor))
+        values = times(values, factor)
+        found = values if found is None else sums(found, values)
     control.report(1.0)
+    found = np.zeros(plan.vertices, np.int64) if found is None else found
     vertices = np.flatnonzero(found)
     return vertices, narrowed(found[vertices])
 
