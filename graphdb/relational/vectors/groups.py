@@ -50,7 +50,7 @@ _EXACT = float(1 << 53)
 
 
 class Groups(NamedTuple):
-    """Which group each row is of, and a row of each group, the first."""
+    """Which group each row is of, and a row of each group, the first: one array where each is a group of its own."""
 
     numbers: Ints
     firsts: Ints
@@ -108,12 +108,20 @@ def _by(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Groups:
             if below <= len(codes) and _stand_together(buckets):
                 return Groups(*number_pairs(buckets, data, below))
     codes, bound = _narrow(codes, bound, found, span, most)
+    if _rise(codes):
+        each = np.arange(len(codes))
+        return Groups(each, each)
     if wide:
         return _as_they_come(codes, bound, most)
     firsts = np.full(bound, -1, np.int64)
     firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     there = firsts >= 0
     return Groups(codes, firsts) if there.all() else Groups((np.cumsum(there) - 1)[codes], firsts[there])
+
+
+def _rise(numbers: Ints) -> bool:
+    """Whether each number is greater than the one before: rows of vertices are often in their order."""
+    return all(bool((some[1:] > some[:-1]).all()) for some in (numbers[:_SOME], numbers))
 
 
 def _as_they_come(codes: Ints, bound: int, most: int) -> Groups:

@@ -161,7 +161,7 @@ def _groups(clause: Clause, frame: Frame, properties: Properties) -> Frame:
     """Return the groups of rows."""
     keys = [vector for _, vector in clause.columns if not isinstance(vector, Aggregate)]
     groups = grouped(keys, frame, properties)
-    firsts = frame.at(groups.firsts) if keys else frame
+    firsts = frame.at(groups.firsts) if keys and groups.firsts is not groups.numbers else frame
 
     def maker(vector: Vector | Aggregate) -> Maker:
         if isinstance(vector, Aggregate):
