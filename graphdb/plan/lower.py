@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.errors import ExecutionError
 from graphdb.pattern.graph import PatternGraph
+from graphdb.plan.candidate_bits import bit_set
 from graphdb.plan.candidates.space import CandidateSpace
 from graphdb.plan.checks import (
     Above,
@@ -127,7 +128,7 @@ class Tables:
             case IsCandidate(vertex, candidates, False):
                 return (Op.CANDIDATE_SEARCH, vertex, self.address(candidates), len(candidates))
             case IsCandidate(vertex, candidates, _):
-                return (Op.CANDIDATE_BIT, vertex, self.address(_bit_set(candidates, self.graph.vertices)))
+                return (Op.CANDIDATE_BIT, vertex, self.address(bit_set(candidates, self.graph.vertices)))
             case HasSignature(vertex, relation, required):
                 assert relation.labels is not None
                 column = self.graph.signature(relation.labels[0], relation.direction)
@@ -287,13 +288,6 @@ def _own(steps: tuple[Step, ...], vertices: int) -> Iterator[int]:
                 yield (vertices + 7) // 8 if check.many else check.candidates.nbytes
         if isinstance(step, VertexStep) and step.constants is not None:
             yield step.constants.nbytes
-
-
-def _bit_set(values: Ints, size: int) -> NDArray[np.uint8]:
-    """One bit per vertex, little-endian within each byte."""
-    flags = np.zeros(size, bool)
-    flags[values] = True
-    return np.packbits(flags, bitorder="little")
 
 
 def _row_steps(pattern: PatternGraph, steps: tuple[Step, ...], outputs: Ints) -> int:

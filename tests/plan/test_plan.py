@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import permutations
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan import candidate_bits
 from graphdb.plan.checks import HasSignature, IsCandidate, NotBothEqual, Unequal
 from graphdb.plan.cost import Estimates, estimate, extend
 from graphdb.plan.executor import Control
@@ -117,6 +119,32 @@ def test_a_selective_start_never_makes_a_signature_or_a_bit_set(graph: DataGraph
     plan = make_plan(chain({0: np.array([5]), 1: np.tile(many, 1)}, KNOWS, LIKES), graph)
     assert not [c for step in plan.steps for c in step.checks if isinstance(c, HasSignature)]
     assert not [c for step in plan.steps for c in step.checks if isinstance(c, IsCandidate) and c.many]
+
+
+def test_bits_of_candidates_that_plan_after_plan_asks_of_are_kept() -> None:
+    rng = np.random.default_rng(1)
+    s, o = np.repeat(np.arange(5000), 20), rng.integers(0, 5000, 100_000)
+    graph = DataGraph(ArraySource(s, np.full(len(s), KNOWS), o, 5000))
+    asked = np.flatnonzero(rng.random(5000) < 0.5)
+
+    def found(graph: DataGraph, asked: Any, start: int) -> tuple[bool, set[tuple[int, int]]]:
+        plan = make_plan(chain({0: np.array([start]), 1: asked}, KNOWS, outputs=("a", "b")), graph)
+        (check,) = [c for step in plan.steps for c in step.checks if isinstance(c, IsCandidate)]
+        blocks = list(HostExecutor(1).run(plan, Control()))
+        return check.many, {pair for block in blocks for pair in zip(*map(block.columns.get, "ab"), strict=True)}  # type: ignore[arg-type]
+
+    for number, start in enumerate([5, 5, 9, 2000]):
+        wanted = {(start, int(v)) for v in o[s == start] if v in asked}
+        assert found(graph, asked, start) == (number > 0, wanted)
+    bits = candidate_bits.bit_set(asked, 5000)
+    assert bits is candidate_bits.bit_set(asked, 5000)
+    assert np.flatnonzero(np.unpackbits(bits, count=5000, bitorder="little")).tolist() == asked.tolist()
+    assert len(candidate_bits.bit_set(asked, 5008)) == 626, "a graph that has grown"
+    key = id(asked)
+    assert key in candidate_bits._seen
+    del asked, graph
+    gc.collect()
+    assert key not in candidate_bits._seen
 
 
 def test_counting_leaves_the_last_step_uncounted_one_by_one(graph: DataGraph) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import log2
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge
+from graphdb.plan import candidate_bits
 from graphdb.plan.checks import HasSignature, IsCandidate, Neighbours, Relation
 from graphdb.plan.passes.code_motion import shared_prefixes
 from graphdb.plan.passes.draft import Draft
@@ -91,7 +91,7 @@ def bind_vertices(draft: Draft) -> None:
             candidates = None
         if candidates is not None:
             candidates = np.ascontiguousarray(candidates, dtype=np.int64)
-            many = draft.visits[i] * log2(len(candidates)) > len(candidates) + draft.graph.vertices / 64
+            many = candidate_bits.pays(candidates, draft.visits[i], draft.graph.vertices)
             draft.checks.append(IsCandidate(v, candidates, many))
         draft.steps.append(VertexStep(v, lists, scan, constants, (), draft.rows[i], work=draft.visits[i]))
 
