@@ -229,9 +229,16 @@ def _subscript(c: Compiler, node: ast.Subscript) -> SqlValue:
     base = c.compile(node.base)
     if base.type.base in (Base.MAP, Base.NODE, Base.EDGE, Base.VALUE):
         return maps.subscript(c, base, node)
-    base, at = list_value(c, node.base), ranges.whole(c, node.index)
-    place = f"CASE WHEN {at} >= 0 THEN {at} + 1 ELSE {at} END"  # DuckDB counts from 1, and from the end as we do
-    return SqlValue(f"({base.sql})[{place}]", base.type.element or NULL)
+    base = list_value(c, node.base)
+    return SqlValue(f"({base.sql})[{_place(c, node.index)}]", base.type.element or NULL)
+
+
+def _place(c: Compiler, index: ast.Expression) -> str:
+    """Return the place of an index: DuckDB counts from 1, and from the end as we do."""
+    if isinstance(index, ast.Literal) and type(index.value) is int and 0 <= index.value < 1 << 62:
+        return ranges.whole(c, replace(index, value=index.value + 1))
+    at = ranges.whole(c, index)
+    return f"CASE WHEN {at} >= 0 THEN {at} + 1 ELSE {at} END"
 
 
 def _slice(c: Compiler, node: ast.Slice) -> SqlValue:
