@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.errors import ExecutionError
 from graphdb.pattern.graph import PatternGraph
-from graphdb.plan.candidate_bits import bit_set
+from graphdb.plan.candidates.candidate_bits import bit_set
 from graphdb.plan.candidates.space import CandidateSpace
 from graphdb.plan.checks import (
     Above,

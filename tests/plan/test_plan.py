@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan import candidate_bits
+from graphdb.plan.candidates import candidate_bits
 from graphdb.plan.checks import HasSignature, IsCandidate, NotBothEqual, Unequal
 from graphdb.plan.cost import Estimates, estimate, extend
 from graphdb.plan.executor import Control

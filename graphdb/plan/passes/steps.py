@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge
-from graphdb.plan import candidate_bits
+from graphdb.plan.candidates import candidate_bits
 from graphdb.plan.checks import HasSignature, IsCandidate, Neighbours, Relation
 from graphdb.plan.passes.code_motion import shared_prefixes
 from graphdb.plan.passes.draft import Draft

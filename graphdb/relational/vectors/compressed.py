@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from graphdb.common import arrow
-from graphdb.common.pieces import in_pieces
 from graphdb.relational.vectors.algebra import (
     Aggregate,
     Clause,
@@ -30,6 +29,7 @@ from graphdb.relational.vectors.expressions import evaluated, fulfilled
 from graphdb.relational.vectors.frames import Frame, Ints
 from graphdb.relational.vectors.groups import range_of, sums, weights
 from graphdb.relational.vectors.numbers import NotVectorized
+from graphdb.relational.vectors.pieces import in_pieces
 from graphdb.snapshot.properties import Properties
 
 _FEWER = 8

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from graphdb.common.pieces import in_pieces
+from graphdb.relational.vectors.pieces import in_pieces
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
