@@ -93,6 +93,14 @@ JOINS: list[tuple[str, list[tuple[Any, ...]]]] = [
         [("Ada", 2), ("Bob", 0), ("Cy", 0), ("Dan", 0)],
     ),
     (
+        "MATCH (a:P) RETURN a.name, COLLECT { MATCH (a)-->(b) RETURN b.name ORDER BY b.age NULLS FIRST, b.name LIMIT 2 } AS l",
+        [("Ada", "Cy,Dan"), ("Bob", "Cy"), ("Cy", "Cy")],
+    ),
+    (
+        "MATCH (a:P) RETURN a.name, COLLECT { MATCH (a)-->(b) WITH b ORDER BY b.name DESC RETURN b.name LIMIT 2 } AS l",
+        [("Ada", "Dan,Cy"), ("Bob", "Cy"), ("Cy", "Cy")],
+    ),
+    (
         "MATCH (a) WHERE EXISTS { MATCH (a)-->(b) WITH a, count(b) AS n WHERE n = 0 OR n > 2 RETURN n } RETURN a.name",
         [("Ada",)],
     ),

@@ -159,7 +159,7 @@ class ProjectionCompiler:
         seen = Scope({**self._variables, **aliased}, unshadowed(relation.known, _named(items)))
         order = self._order(returns, seen, rows, items)
         if not order and ordered is not None:
-            order = [(ordered.sql, "ASC")]
+            order = [(ordered.sql, "ASC NULLS LAST")]
         late = late_items(items, {*keys}, relation, self._snapshot, self._text) if written else {}
         columns = (i in late or i in keys or _is_column(item.expression, relation) for i, item in enumerate(items))
         cut = limit is not None and relation.groups is None and not all(columns)
@@ -480,7 +480,7 @@ class ProjectionCompiler:
             ordered = sort_keys(compiler, value)
             direction = "DESC NULLS FIRST" if order.descending else "ASC NULLS LAST"
             if order.nulls_first is not order.descending:
-                keys.append((f"({value.sql} IS NULL)", "DESC" if order.nulls_first else "ASC"))
+                keys.append((f"({value.sql} IS NULL)", f"{'DESC' if order.nulls_first else 'ASC'} NULLS LAST"))
             keys += [(key, direction) for key in ordered]
         return keys
 

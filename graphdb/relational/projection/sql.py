@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from graphdb.common.values.types import INTEGER, Column
+from graphdb.common.values.types import INTEGER, Base, Column
 from graphdb.grammar import syntax as ast
 from graphdb.relational.projection.arrays import Direct, Late
 from graphdb.relational.projection.relation import BINDINGS, Source
@@ -14,10 +14,13 @@ from graphdb.relational.vectors.algebra import Rows
 from graphdb.sql.value import SqlValue, column
 
 Order = Sequence[tuple[str, str]]
-"""What rows are ordered by: SQL of values, and how, as ``ASC NULLS LAST``."""
+"""What rows are ordered by: SQL of values, and how, as ``ASC NULLS LAST``, of which sort keys take no part alone."""
 
 _FEW = 16
 """Rows up to which the first ones of each group wait in places that are taken beforehand."""
+
+_EXACT = {Base.NODE, Base.INTEGER, Base.STRING, Base.BOOLEAN}
+"""Types of values that come back from DuckDB's sort keys, as the first ones wait there, as they were: not -0.0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ def listed(projection: Projection, item: str) -> tuple[str, str]:
 
     DuckDB finds the first few of each group in one pass, where it would sort all rows twice.
     """
-    if projection.keyed is None:
+    if projection.keyed is None or projection.columns[0].type.base not in _EXACT:
         return f"SELECT p.*, row_number() OVER () AS at FROM ({projection.sql}) p", f"list({item} ORDER BY q.at ASC)"
     skip, limit = projection.window
     first = f"arg_min(row({item}), q.at, {skip + (limit or 0)})"  # of values as they are it leaves nulls out
