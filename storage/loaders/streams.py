@@ -100,6 +100,8 @@ class Put:
         self.stopped = threading.Event()
         """Set once nobody waits any more."""
         self._interrupt: Callable[[], object] | None = None
+        self._in_library = False
+        """Whether it worked, and may be closing, what is to be interrupted."""
 
     def __call__(self, item: Block | BaseException | None) -> None:
         """Hand on a block, an error in the place of one, or None: there are no more."""
@@ -131,7 +133,7 @@ class Put:
     @contextmanager
     def interrupting(self, interrupt: Callable[[], object]) -> Iterator[None]:
         """Have ``interrupt`` called, again and again, once nobody waits: for work that hands nothing on meanwhile."""
-        self._interrupt = interrupt
+        self._interrupt, self._in_library = interrupt, True
         try:
             yield
         finally:
@@ -147,7 +149,7 @@ class Put:
         until = time.monotonic() + _PATIENCE
         while thread.is_alive() and time.monotonic() < until:
             self._hurry(thread)
-        if thread.is_alive() and self._interrupt is not None:
+        if thread.is_alive() and self._in_library:
             stopper = threading.Thread(target=self._stop_later, args=(thread,), name="graphdb-stop", daemon=True)
             _STOPPERS[:] = [*(other for other in _STOPPERS if other.is_alive()), stopper]
             stopper.start()
