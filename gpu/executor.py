@@ -37,6 +37,7 @@ from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan, VertexStep
 from graphdb.plan.shares import Division, Partial, rank_division, root_division
 from graphdb.plan.strategy.ski_rental import WORSE, Decision, ExpectedCost
+from graphdb.plan.strategy.timed_blocks import timed
 from graphdb.plan.strategy.trials import in_turns
 
 _log = logging.getLogger("graphdb")
@@ -203,20 +204,16 @@ class GpuExecutor:
 
     def _enumerated(self, plan: PhysicalPlan, control: Control) -> Iterator[Block]:
         """The rows of all matches that start from the control's share of the roots."""
-        started, taken = time.monotonic(), 0.0
-        blocks = self.strategies.run(plan, control)
-        try:
-            while True:
-                asked = time.monotonic()
-                block = next(blocks, None)
-                taken += time.monotonic() - asked
-                if block is None:
-                    break
-                yield block
+        started = time.monotonic()
+
+        def note(taken: float) -> None:
             whole = control.limit_of(plan) is None and control.share is None
             if whole and len(self.costs.of(plan, counting=False)) > 1:
                 timings_of(plan, False).note("match", taken)
                 self._counter.missed(plan, False, taken)
+
+        try:
+            yield from timed(self.strategies.run(plan, control), note)
         finally:
             control.seconds = time.monotonic() - started
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import Literal, Protocol
 
 import numpy as np
@@ -28,6 +29,7 @@ from graphdb.gpu.search.run import Search
 from graphdb.gpu.stream import HostRows
 from graphdb.plan.executor import Block, Control, Refused
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.plan.strategy.timed_blocks import timed
 
 Hint = Literal["auto", "join", "search", "sums"]
 
@@ -206,7 +208,9 @@ class Strategies:
 
         def blocks() -> Iterator[HostRows]:
             found = strategy.run(plan, control, limit)
-            return self._noted(plan, strategy.name, found) if whole and self._beside is not None else found
+            if not whole or self._beside is None:
+                return found
+            return timed(found, partial(self.beside.note, plan, False, strategy.name))
 
         if strategy.name != "search":
             with self._using(plan, False):
@@ -237,18 +241,6 @@ class Strategies:
             self._device.memory.evict(None)
         with self._using(plan, False):
             yield from self.join.run(plan, control, limit)
-
-    def _noted(self, plan: PhysicalPlan, strategy: str, blocks: Iterator[HostRows]) -> Iterator[HostRows]:
-        """All blocks of a run; how long they took is learned, without what their reader does."""
-        taken = 0.0
-        while True:
-            asked = time.monotonic()
-            block = next(blocks, None)
-            taken += time.monotonic() - asked
-            if block is None:
-                break
-            yield block
-        self.beside.note(plan, False, strategy, taken)
 
     def count(
         self, plan: PhysicalPlan, control: Control, limit: int | None, ready: Callable[[], bool] | None = None

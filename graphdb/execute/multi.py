@@ -13,6 +13,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -30,6 +31,7 @@ from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.shares import Divisible, Division, Partial
 from graphdb.plan.strategy.ski_rental import ExpectedCost, StrategyTimings
+from graphdb.plan.strategy.timed_blocks import timed
 
 T = TypeVar("T")
 
@@ -114,13 +116,13 @@ class MultiExecutor:
         started, limit = time.monotonic(), control.limit_of(plan)
         try:
             division = self._division(plan, False, control)
-            timed = division is not None and limit is None
-            if division is None or (timed and not self._pays(plan, False)):
+            learned = division is not None and limit is None
+            if division is None or (learned and not self._pays(plan, False)):
                 found, way = self._alone_rows(plan, control), ALONE
             else:
                 found, way = self._rows(plan, division, control, limit), TOGETHER
             left = limit
-            for block in self._noted(plan, way, found) if timed else found:
+            for block in timed(found, partial(self._timings(plan, False).note, way)) if learned else found:
                 count = block.count if left is None else min(block.count, left)
                 yield block if count == block.count else _first(block, count)
                 if left is not None:
@@ -129,18 +131,6 @@ class MultiExecutor:
                         return
         finally:
             control.seconds = time.monotonic() - started
-
-    def _noted(self, plan: PhysicalPlan, way: str, blocks: Iterator[Block]) -> Iterator[Block]:
-        """All blocks of a run; how long they took is learned, without what their reader does."""
-        taken = 0.0
-        while True:
-            asked = time.monotonic()
-            block = next(blocks, None)
-            taken += time.monotonic() - asked
-            if block is None:
-                break
-            yield block
-        self._timings(plan, False).note(way, taken)
 
     def _rows(self, plan: PhysicalPlan, division: Division, control: Control, limit: int | None) -> Iterator[Block]:
         # Rows wait in the buffer for all before them: who fills it waits, too.
@@ -172,8 +162,8 @@ class MultiExecutor:
         started, limit = time.monotonic(), control.limit_of(plan)
         try:
             division = self._division(plan, True, control)
-            timed = division is not None and limit is None
-            if timed and not self._pays(plan, True):
+            learned = division is not None and limit is None
+            if learned and not self._pays(plan, True):
                 division = None
             if division is not None:
                 try:
@@ -183,11 +173,11 @@ class MultiExecutor:
                     if division is not None:
                         found = self._counted(plan, division, control, limit)
                 if division is not None:
-                    if timed:
+                    if learned:
                         self._timings(plan, True).note(TOGETHER, time.monotonic() - started)
                     return found if limit is None else min(found, limit)
             found = self._alone(lambda executor: executor.count(plan, control))
-            if timed:
+            if learned:
                 self._timings(plan, True).note(ALONE, time.monotonic() - started)
             return found
         finally:
