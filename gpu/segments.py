@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +135,48 @@ def above_of(plan: PhysicalPlan, level: int, slots: list[int]) -> tuple[int, ...
     row = plan.program.steps[level]
     lower = plan.program.checks[row[StepColumn.ABOVES] : row[StepColumn.CHECKS], 2].tolist()
     return tuple(at for at, slot in enumerate(slots) if slot in lower)
+
+
+class Ranged(Protocol):
+    """A slot whose vertices are divided into ranges."""
+
+    @property
+    def bounds(self) -> Ints:
+        """The vertices that begin and end the ranges: int64 [ranges + 1]."""
+
+    @property
+    def above(self) -> tuple[int, ...]:
+        """The slots before it, as places among these, whose vertices its own exceeds."""
+
+
+def combinations_of(
+    slots: Sequence[Ranged], joined: Callable[[int, int, tuple[int, ...]], bool] = lambda at, number, chosen: True
+) -> list[tuple[int, ...]]:
+    """The combinations of ranges that matches may have, one range for each slot.
+
+    ``joined`` says whether a range of a slot, by their numbers, can have matches with the ranges that are chosen of the
+    slots before it.  Each slot's ranges go up and down in turns: where one that was bound before goes on to its next
+    range, the range that was read last is read first.
+    """
+    return list(_combined(slots, joined, (), [False] * len(slots)))
+
+
+def _combined(
+    slots: Sequence[Ranged],
+    joined: Callable[[int, int, tuple[int, ...]], bool],
+    chosen: tuple[int, ...],
+    down: list[bool],
+) -> Iterator[tuple[int, ...]]:
+    at = len(chosen)
+    if at == len(slots):
+        yield chosen
+        return
+    least = max((int(slots[other].bounds[chosen[other]]) + 1 for other in slots[at].above), default=0)
+    ends = slots[at].bounds[1:].tolist()
+    ranges = [number for number, end in enumerate(ends) if end > least and joined(at, number, chosen)]
+    for number in reversed(ranges) if down[at] else ranges:
+        yield from _combined(slots, joined, (*chosen, number), down)
+    down[at] = not down[at]
 
 
 @dataclass(eq=False)

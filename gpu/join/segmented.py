@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -15,7 +15,7 @@ from graphdb.gpu.code.launch import Device
 from graphdb.gpu.data.graph import segment_offsets
 from graphdb.gpu.data.pinned import pinned
 from graphdb.gpu.join.grid import Grid
-from graphdb.gpu.segments import Part, SegmentStream, Window
+from graphdb.gpu.segments import Part, SegmentStream, Window, combinations_of
 from graphdb.plan.physical import PhysicalPlan
 
 Ints = NDArray[np.int64]
@@ -96,24 +96,11 @@ class Segmentation:
         Each slot's ranges go up and down in turns: where one that was bound before goes on to its next range, the
         segment that was read last is read first.
         """
-        return list(self._combined((), [False] * len(self.slots)))
 
-    def _combined(self, chosen: tuple[int, ...], down: list[bool]) -> Iterator[tuple[int, ...]]:
-        at = len(chosen)
-        if at == len(self.slots):
-            yield chosen
-            return
-        slot = self.slots[at]
-        least = max((int(self.slots[other].bounds[chosen[other]]) + 1 for other in slot.above), default=0)
-        ranges = [
-            number
-            for number in range(slot.ranges)
-            if int(slot.bounds[number + 1]) > least
-            and all(reached[chosen[other], number] for other, reached in slot.reached)
-        ]
-        for number in reversed(ranges) if down[at] else ranges:
-            yield from self._combined((*chosen, number), down)
-        down[at] = not down[at]
+        def joined(at: int, number: int, chosen: tuple[int, ...]) -> bool:
+            return all(reached[chosen[other], number] for other, reached in self.slots[at].reached)
+
+        return combinations_of(self.slots, joined)
 
     @cached_property
     def moved(self) -> int:

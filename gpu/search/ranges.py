@@ -36,6 +36,7 @@ from graphdb.gpu.segments import (
     above_of,
     bounds_of,
     bytes_before,
+    combinations_of,
     window_sizes,
 )
 from graphdb.plan.physical import CHECK_COLUMNS, Op, PhysicalPlan, StepColumn, VertexStep
@@ -101,19 +102,7 @@ class RangedSearch:
         """The combinations of ranges that matches may have; each slot's go up and down in turns, so that the range that
         was read last is read first.
         """
-        return list(self._combined((), [False] * len(self.slots)))
-
-    def _combined(self, chosen: tuple[int, ...], down: list[bool]) -> Iterator[tuple[int, ...]]:
-        at = len(chosen)
-        if at == len(self.slots):
-            yield chosen
-            return
-        slot = self.slots[at]
-        least = max((int(self.slots[other].bounds[chosen[other]]) + 1 for other in slot.above), default=0)
-        ranges = [number for number, end in enumerate(slot.bounds[1:].tolist()) if end > least]
-        for number in reversed(ranges) if down[at] else ranges:
-            yield from self._combined((*chosen, number), down)
-        down[at] = not down[at]
+        return combinations_of(self.slots)
 
     def roots(self, chosen: tuple[int, ...], scan: Ints) -> tuple[int, int]:
         """Which values of the first step's scan a combination has: first and last + 1."""
