@@ -9,6 +9,7 @@ import numpy as np
 from graphdb.live.matches.delta import is_fact
 from graphdb.relational.paths.unrolled import Unrolled
 from graphdb.relational.program import Program
+from graphdb.storage.graph.derived.closure import closure_of
 
 if TYPE_CHECKING:
     from graphdb.pattern.bind import BoundPattern
@@ -29,7 +30,9 @@ class PreparedQueries:
     def __init__(self) -> None:
         self._found: dict[Key, tuple[object, Prepared | Program]] = {}
         self._chosen: dict[Key, frozenset[int]] = {}
-        """By the same keys, the labels among whose single edges they choose, by places in tables of all."""
+        """By the same keys, the labels among whose single edges they choose, by places in tables of all, and those of
+        which they take a closure, which a label that is no forest any more has not.
+        """
 
     def get(self, key: Key, snapshot: Snapshot) -> Prepared | Program | None:
         """Return what was prepared of a branch, if its tables are there."""
@@ -39,8 +42,12 @@ class PreparedQueries:
     def put(self, key: Key, snapshot: Snapshot, prepared: Prepared | Program) -> None:
         """Note what was prepared of a branch over a state."""
         self._found[key] = snapshot.properties.lineage, prepared
-        choices = (choice for bound in _bounds(prepared) for choice in bound.choices.values())
-        self._chosen[key] = frozenset(label for choice in choices for label in choice.labels)
+        bounds = _bounds(prepared)
+        choices = (choice for bound in bounds for choice in bound.choices.values())
+        closures = (closure_of(label) for bound in bounds for edge in bound.edges for label in edge.labels or ())
+        self._chosen[key] = frozenset(label for choice in choices for label in choice.labels) | {
+            closure.label for closure in closures if closure is not None
+        }
 
     def drop(self, number: int) -> None:
         """Forget the branches of a query, whose names stand for something else."""
@@ -48,7 +55,7 @@ class PreparedQueries:
             del self._found[key]
 
     def follow(self, changes: Changes, type_label: int | None) -> None:
-        """Forget all where more changed than edges without properties, and those of which chosen edges did."""
+        """Forget all where more than plain edges changed, and those of which chosen edges or forests did."""
         rows, single = np.concatenate([changes.removed, changes.added]), changes.edges
         if is_fact(rows, type_label).any() or single.triples is None or len(single.triples):
             self._found.clear()

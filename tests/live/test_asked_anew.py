@@ -228,3 +228,20 @@ def test_induced_goes_on_where_edges_become_parallel() -> None:
         db.query("MATCH (a:A)-[e:R]->(b) WITH a, b, collect(e) AS l WHERE size(l) > 1 UNWIND l[1..] AS e DELETE e")
         check(db, {"q": text}, stored)
         assert strategies(db)["delta plans"] >= 3
+
+
+def test_paths_go_on_where_a_label_is_no_forest_any_more() -> None:
+    text = "MATCH (a:A)-[:R*1..2]->(b) WHERE EXISTS { (b)-[:S]->() } RETURN a.i AS i, b.i AS j"
+    with opened(None) as db:
+        db.query("UNWIND range(0, 9) AS x CREATE (:A {i: x})")
+        db.query("UNWIND range(1, 9) AS x MATCH (a:A {i: x}), (b:A {i: x / 2}) CREATE (a)-[:R]->(b)")
+        db.query(f"CREATE CONTINUOUS QUERY q AS {text}")
+        stored = {"q": bag(db, "FROM q")}
+        for change in (
+            "MATCH (a:A {i: 1}), (b:A {i: 0}) CREATE (a)-[:S]->(b)",
+            "MATCH (a:A {i: 2}), (b:A {i: 7}) CREATE (a)-[:R]->(b), (b)-[:S]->(a)",  # 2 has two parents
+            "MATCH (a:A {i: 5}) CREATE (a)-[:S]->(a)",
+        ):
+            db.query(change)
+            check(db, {"q": text}, stored)
+        assert set(strategies(db)) == {"delta plans"}
