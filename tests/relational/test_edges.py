@@ -43,6 +43,9 @@ def db() -> Iterator[graphdb.Database]:
         ("MATCH (a)-[r:K {since: 2010}]->(b) WITH r, b MATCH (b)-[t]->(c) WHERE t.since IS NULL RETURN r.w, type(t) AS t "
          "ORDER BY t", [(1.5, "K"), (1.5, "M")]),
         ("MATCH (a)-[r:L]->(b) RETURN properties(r), keys(r) ORDER BY r.since", [({"since": 1}, ["since"]), ({"since": 7}, ["since"])]),
+        ("MATCH (a)-[r:K]->(b) WITH count(r) AS n RETURN n", [(3,)]),
+        ("MATCH (a:P {name: 'b'}) RETURN COUNT { MATCH ()-[r:L]->() RETURN count(r) AS n } AS n", [(1,)]),
+        ("MATCH (a)-[r:K]->(b) WHERE EXISTS { MATCH (c:P) WHERE r.w > 1 RETURN c, count(*) AS n } RETURN a.name", [("a",)]),
     ],
 )  # fmt: skip
 def test_rows(db: graphdb.Database, query: str, rows: list[tuple[object, ...]]) -> None:

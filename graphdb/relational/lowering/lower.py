@@ -400,7 +400,9 @@ def _starred(matches: Sequence[ast.MatchClause], rest: list[ast.ClauseNode]) -> 
     if matches[0].optional or not isinstance(clause, (ast.WithClause, ast.ReturnClause)):
         return rest
     paths = [path for match in matches for path in match.patterns]
-    never = {ast.Variable(name) for path in paths for name in names_of(path, *path.nodes)}
+    edges = [edge for path in paths for edge in path.edges if isinstance(edge, ast.EdgePattern)]
+    named = [names_of(*edges), *(names_of(path, *path.nodes) for path in paths)]
+    never = {ast.Variable(name) for names in named for name in names}
 
     def change(part: object) -> object:
         if isinstance(part, SUBQUERIES):

@@ -54,7 +54,7 @@ def read_beside(bound: BoundPattern, then: Sequence[ast.ClauseNode]) -> set[str]
     """Return the edges of a match of which nothing is read but properties that are columns beside them.
 
     What is left of the match's own conditions reads them, and later clauses do: plain MATCH, and the WITH or RETURN in
-    which names end.
+    which names end.  A subquery takes the edge itself.
     """
     matches = [*takewhile(lambda clause: isinstance(clause, ast.MatchClause) and is_plain(clause), then)]
     last = then[len(matches)] if len(matches) < len(then) else None
@@ -68,6 +68,7 @@ def read_beside(bound: BoundPattern, then: Sequence[ast.ClauseNode]) -> set[str]
     whole = named_beside((*read, *bound.residual), known)
     if isinstance(last, ast.WithClause):  # its condition may look back
         whole |= free_variables(last.where)
+    whole |= free_variables(tuple(part for part in walk(tuple(bound.residual)) if isinstance(part, SUBQUERIES)))
     parts = [part for part in walk((*read, *bound.residual)) if isinstance(part, ast.Property)]
     return {bound.edges[known[part]].name for part in parts if part in known}.difference(whole)
 
