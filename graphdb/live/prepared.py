@@ -9,7 +9,7 @@ import numpy as np
 from graphdb.live.matches.delta import is_fact
 from graphdb.relational.paths.unrolled import Unrolled
 from graphdb.relational.program import Program
-from graphdb.storage.graph.derived.closure import closure_of
+from graphdb.relational.session.reads import closures_in
 
 if TYPE_CHECKING:
     from graphdb.pattern.bind import BoundPattern
@@ -44,10 +44,8 @@ class PreparedQueries:
         self._found[key] = snapshot.properties.lineage, prepared
         bounds = _bounds(prepared)
         choices = (choice for bound in bounds for choice in bound.choices.values())
-        closures = (closure_of(label) for bound in bounds for edge in bound.edges for label in edge.labels or ())
-        self._chosen[key] = frozenset(label for choice in choices for label in choice.labels) | {
-            closure.label for closure in closures if closure is not None
-        }
+        chosen = frozenset(label for choice in choices for label in choice.labels)
+        self._chosen[key] = chosen | closures_in(bounds)
 
     def drop(self, number: int) -> None:
         """Forget the branches of a query, whose names stand for something else."""

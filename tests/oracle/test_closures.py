@@ -213,10 +213,17 @@ def test_edges_that_must_differ_are_searched_for(thread: graphdb.Database) -> No
 
 
 def test_a_way_round_is_no_closure(thread: graphdb.Database) -> None:
-    thread.query("MATCH (m:Post {id: 50}), (n:Message {id: 52}) CREATE (m)-[:REPLY_OF]->(n)")
+    """What was prepared while there was one is prepared anew."""
     text = "MATCH (m:Message {id: 53})-[:REPLY_OF*0..]->(p:Post) RETURN p.id"
+    counted = "MATCH (m:Message)-[:REPLY_OF*1..]->(p) RETURN count(*)"
+    optional = "MATCH (m:Message) OPTIONAL MATCH (m)-[:REPLY_OF*1..]->(p:Post) RETURN count(p)"
+    assert [thread.query(each).fetchall() for each in (text, counted, optional)] == [[(50,)], [(20 * 45,)], [(180,)]]
+    thread.query("MATCH (m:Post {id: 50}), (n:Message {id: 52}) CREATE (m)-[:REPLY_OF]->(n)")
     assert thread.query(text).fetchall() == [(50,)]
     assert "is reachability" not in thread.explain(text)
+    # From 50, 51 and 52 three trails lead round, of 0, 1 and 2 before; 53 to 59 come to 52 once more.
+    assert thread.query(counted).fetchall() == [(20 * 45 + 3 + 2 + 1 + 7,)]
+    assert thread.query(optional).fetchall() == [(181,)]
 
 
 def test_parallel_edges_are_several_paths(thread: graphdb.Database) -> None:

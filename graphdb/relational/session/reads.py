@@ -58,6 +58,8 @@ class Reads:
     """The query without its plan, where that is all that a change concerns; else None."""
     compiled: frozenset[int] | None = None
     """Labels of properties that its SQL reads, where any change concerns its plans, and one of these the rest of it."""
+    closures: frozenset[int] = frozenset()
+    """Labels of which its pattern has a closure: which a label that is no forest any more has not."""
 
     def concerned(self, changes: Iterable[Changes], type_label: int | None, resources: int) -> bool:
         """Whether some changes concern it, of a graph of so many resources before."""
@@ -78,6 +80,8 @@ class Reads:
 
     def rebound(self, changes: Iterable[Changes]) -> bool:
         """Whether after some changes its pattern may be bound or its SQL compiled otherwise."""
+        if self.closures and any(not self.closures.isdisjoint(change.labels) for change in changes):
+            return True
         if self.compiled and any(not self.compiled.isdisjoint(change.labels) for change in changes):
             return True  # of another type, or with several values, they are read by other SQL
         described = frozenset[int]().union(*map(_described, changes))
@@ -112,7 +116,7 @@ def reads_of(
         isinstance(value, (Node, list)) for value in arguments.values()
     )
     terms = named or any(info.iris or info.kinds for info in bound.vertices)
-    return Reads(labels, classes, _reads_edge_rows(query), terms, unplanned)
+    return Reads(labels, classes, _reads_edge_rows(query), terms, unplanned, closures=closures_in((bound,)))
 
 
 def reads_of_clauses(
@@ -149,7 +153,14 @@ def reads_of_clauses(
                 return None
             case _ if isinstance(piece, _ENTITY_READERS):
                 return None
-    return Reads(labels, frozenset(), _reads_edge_rows(query), False, unplanned, frozenset(compiled))
+    closures = closures_in(bounds)
+    return Reads(labels, frozenset(), _reads_edge_rows(query), False, unplanned, frozenset(compiled), closures)
+
+
+def closures_in(bounds: Iterable[BoundPattern]) -> frozenset[int]:
+    """Return the edge labels of which patterns have a closure in the place of repeated edges."""
+    labels = {label for bound in bounds for edge in bound.edges for label in edge.labels or ()}
+    return frozenset(closure.label for label in labels if (closure := closure_of(label)) is not None)
 
 
 def _joined(bound: BoundPattern, names: Names) -> frozenset[int] | None:
