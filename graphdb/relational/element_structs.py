@@ -8,6 +8,7 @@ that all of its batches have one type.
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,13 +20,14 @@ from graphdb.common import arrow
 from graphdb.common.arrow import numbers
 from graphdb.common.values.decimals import shortest_sql
 from graphdb.common.values.terms import LITERAL_BASE, VALUE_SQL, Kind
-from graphdb.common.values.types import Base, Column, Type, edge_numbers, has_ids
+from graphdb.common.values.types import Base, Column, Type, has_ids
 from graphdb.relational import entity_fetch
 from graphdb.relational.entity_fetch import Source
 from graphdb.results.path_materialization import Walks, distinct, distinct_edges, edge_columns
 from graphdb.sql.from_clause import NAMES_VIEW
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.texts import number_integers, taken
+from graphdb.storage.graph.edges import edge_numbers
 
 Ids = NDArray[np.int64]
 
@@ -53,7 +55,7 @@ def converter(source: Source, type: Type, column: arrow.Array) -> Convert:
             ids = _there(column)
             return _vertices(source, ids) if (ids < LITERAL_BASE).all() else _presented(type)
         case Base.EDGE:
-            return _edges(source, edge_columns(column.drop_null()))
+            return _edges(source, column.drop_null())
         case Base.PATH:
             return _paths(source, column)
         case Base.LIST if type.element is not None and has_ids(type.element):
@@ -276,18 +278,20 @@ _DESCRIBED = (
 )
 
 
-_Structs = Callable[[Source, Sequence[Ids]], tuple[arrow.Array, Ids | None]]
-"""Returns structs of edges (label, start, end, ordinal), and which of them each is; None where each has its own."""
+_Structs = Callable[[Source, Sequence[Ids], arrow.Provenance | None], tuple[arrow.Array, Ids | None]]
+"""Returns structs of edges (label, start, end, ordinal; their provenance), and which of them each is; None where each
+has its own.
+"""
 
 
-def _edge_structs(source: Source, edges: Sequence[Ids]) -> _Structs:
+def _edge_structs(source: Source, edges: Sequence[Ids], provenance: arrow.Provenance | None = None) -> _Structs:
     """Return what makes edges structs, all of which are ``edges``."""
-    found = _in_memory(source, edges)
+    found = _in_memory(source, edges, provenance)
     if found is not None:
         return found
     about = _read(source, edges)
 
-    def structs(source: Source, edges: Sequence[Ids]) -> tuple[arrow.Array, Ids]:
+    def structs(source: Source, edges: Sequence[Ids], _: arrow.Provenance | None) -> tuple[arrow.Array, Ids]:
         some, which = distinct_edges(edges)
         return _packed(some, about(source, some)), which
 
@@ -299,24 +303,24 @@ def _packed(edges: Sequence[Ids], about: Sequence[arrow.Array]) -> arrow.Array:
     return arrow.struct_array([numbers(edge_numbers(*edges)), *about], ["id", "type", "start", "end", "properties"])
 
 
-def _in_memory(source: Source, edges: Sequence[Ids]) -> _Structs | None:
+def _in_memory(source: Source, edges: Sequence[Ids], provenance: arrow.Provenance | None) -> _Structs | None:
     """Return what gathers them from columns in memory; None where these are not there."""
-    found = None if source.edges is None else source.edges.described_by(edges)
+    found = None if source.edges is None else source.edges.described_by(edges, provenance)
     if found is None:
         return None
     numbers_of, every = found.numbers, found.every
     named = {source.names.written(iri): column for iri, column in found.properties.items()}
-    named = {name: named[name] for name in sorted(named) if named[name].is_valid()[every].any()}
+    named = {name: named[name] for name in sorted(named) if _some(named[name], every)}
     if not named or len(named) > _MOST_KEYS or len({name.lower() for name in named}) < len(named):
         return None
 
-    def structs(source: Source, some: Sequence[Ids]) -> tuple[arrow.Array, Ids | None]:
-        at = every if all(map(np.array_equal, some, edges)) else numbers_of(some)
+    def structs(
+        source: Source, some: Sequence[Ids], provenance: arrow.Provenance | None
+    ) -> tuple[arrow.Array, Ids | None]:
+        at = every if all(map(operator.is_, some, edges)) else numbers_of(some, provenance)
         assert at is not None
         which = None
-        marked = np.zeros(int(at.max(initial=-1)) + 1, bool)
-        marked[at] = True
-        if 2 * np.count_nonzero(marked) < len(at):  # most come again
+        if not (at[1:] > at[:-1]).all() and 2 * np.count_nonzero(np.bincount(at)) < len(at):  # most come again
             at, which = number_integers(at)
             firsts = np.empty(len(at), np.int64)
             firsts[which[::-1]] = np.arange(len(which) - 1, -1, -1)
@@ -325,6 +329,11 @@ def _in_memory(source: Source, edges: Sequence[Ids]) -> _Structs | None:
         return _packed(some, [*_ends(source, some), arrow.struct_array(values, list(named))]), which
 
     return structs
+
+
+def _some(column: arrow.Array, at: Ids) -> bool:
+    """Whether a column has values at some places."""
+    return bool(len(at)) if column.valid is None else bool(column.valid[at].any())
 
 
 def _ends(source: Source, edges: Sequence[Ids]) -> list[arrow.Array]:
@@ -364,9 +373,13 @@ def _read(source: Source, edges: Sequence[Ids]) -> Callable[[Source, Sequence[Id
     return about
 
 
-def _edges(source: Source, edges: Sequence[Ids]) -> Convert:
-    structs = _edge_structs(source, edges)
-    return lambda source, column: _gathered(column, lambda there: structs(source, edge_columns(there)))
+def _edges(source: Source, column: arrow.Array) -> Convert:
+    structs = _edge_structs(source, edge_columns(column), column.field("label").provenance)
+
+    def some(source: Source, there: arrow.Array) -> tuple[arrow.Array, Ids | None]:
+        return structs(source, edge_columns(there), there.field("label").provenance)
+
+    return lambda source, column: _gathered(column, lambda there: some(source, there))
 
 
 # --- paths
@@ -379,7 +392,7 @@ def _paths(source: Source, column: arrow.Array) -> Convert:
     def structs(source: Source, column: arrow.Array) -> tuple[arrow.Array, Ids]:
         paths = Walks.of(column)
         count = len(paths.starts) - 1
-        made, which = edges(source, paths.edges)
+        made, which = edges(source, paths.edges, None)
         lists = [
             arrow.list_array(paths.starts, nodes(source, numbers(paths.vertices))),
             arrow.list_array(paths.starts - np.arange(count + 1), made if which is None else made.take(which)),

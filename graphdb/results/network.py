@@ -19,10 +19,11 @@ from graphdb.common.errors import ExecutionError
 from graphdb.common.values.elements import Node, Path, Relationship
 from graphdb.common.values.entities import Edge, Vertex
 from graphdb.common.values.terms import LITERAL_BASE, default_iri
-from graphdb.common.values.types import EDGE, MIXED, NODE, Base, Column, Type, edge_numbers
+from graphdb.common.values.types import EDGE, MIXED, NODE, Base, Column, Type
 from graphdb.results.decode import Arrays, Known, decoded, entities
 from graphdb.results.path_materialization import Walks, distinct, distinct_edges, edge_columns
 from graphdb.storage.arrays.arrow import values as plain
+from graphdb.storage.graph.edges import edge_numbers
 from graphdb.storage.loaders.tables.headers import bare_name
 
 if TYPE_CHECKING:

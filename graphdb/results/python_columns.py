@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.values.elements import Node, Path, Relationship
-from graphdb.common.values.types import Base, Type, edge_numbers
+from graphdb.common.values.types import Base, Type
 from graphdb.results.display import array_of, shown
 from graphdb.results.path_materialization import Walks, edge_columns
+from graphdb.storage.graph.edges import edge_numbers
 
 
 def column_of(values: Sequence[Any]) -> arrow.Array:

@@ -101,8 +101,13 @@ class DescribedEdges:
     every: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """Which edges of the table those are that they were asked for."""
 
-    def numbers(self, edges: Sequence[Ints]) -> Ints | None:
-        """Return which edges of the table some are: label, start, end (terms) and ordinal; None where one is absent."""
+    def numbers(self, edges: Sequence[Ints], provenance: arrow.Provenance | None = None) -> Ints | None:
+        """Return which edges of the table some are: label, start, end (terms) and ordinal; None where one is absent.
+
+        They are not searched for where their ``provenance`` is this table.
+        """
+        if provenance is not None and provenance.table is self._table and int(provenance.rows.min(initial=0)) >= 0:
+            return provenance.rows
         labels, starts, ends, ordinals = edges
         dtype = self._table.starts.dtype
         starts, ends = (self._store.to_vertices(each).astype(dtype, copy=False) for each in (starts, ends))
@@ -169,7 +174,7 @@ class Edges:
     def columns(self, table: EdgeTable) -> dict[str, NDArray[np.int64]]:
         """Return the edges of a table as SQL knows them: label, start, end (terms) and ordinal."""
         ends = {"start": self._store.to_terms(table.starts), "end": self._store.to_terms(table.ends)}
-        ordinals = np.zeros(len(table), np.int64) if table.ordinals is None else table.ordinals
+        ordinals = np.zeros(len(table), np.int64) if table.ordinals is None else table.ordinals.astype(np.int64)
         return {"label": table.labels[table.kind], **ends, "ordinal": ordinals}
 
     # --- properties
@@ -335,8 +340,8 @@ class Edges:
         at[plain(values.column("number"))] = np.arange(values.num_rows)
         return values.column("value").combine_chunks().take(numbers(at, at >= 0))
 
-    def described_by(self, edges: Sequence[Ints]) -> DescribedEdges | None:
-        """Return the properties of edges (label, start, end as terms, ordinal) as columns in memory.
+    def described_by(self, edges: Sequence[Ints], provenance: arrow.Provenance | None = None) -> DescribedEdges | None:
+        """Return the properties of edges (label, start, end as terms, ordinal; their provenance) as columns in memory.
 
         None where that takes more than to ask SQL for those of these edges, or some property has values of several
         types, or several for an edge.
@@ -352,7 +357,7 @@ class Edges:
         found = DescribedEdges(
             {iri: self.values(labels, key) for iri, key in self.keys.items()}, self.table(labels), self._store
         )
-        every = found.numbers(edges)
+        every = found.numbers(edges, provenance)
         return None if every is None else replace(found, every=every)
 
 

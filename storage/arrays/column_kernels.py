@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.compile.kernels import entry, kernel
+from graphdb.storage.compile.kernels import entry, fetch, kernel
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
+
+_AHEAD = 64
+"""Values from which on the one that is gathered then is brought into the cache."""
 
 _LOOKED_AT = 1024
 """Integers that are compared between two looks at whether one was wrong: a loop without a way out is vectorized."""
@@ -19,7 +22,10 @@ _LOOKED_AT = 1024
 @kernel
 def _gather(data: Any, valid: Any, first: int, ids: Any, out: Any, there: Any) -> tuple[int, int]:
     count, checked, absent, beyond = len(data), len(valid) > 0, 0, 0
+    source, size = data.ctypes.data, data.itemsize
     for i in range(len(ids)):
+        if i + _AHEAD < len(ids):
+            fetch(source + (ids[i + _AHEAD] - first) * size)
         at = ids[i] - first
         if at >= 0 and at < count:
             out[i] = data[at]

@@ -37,7 +37,8 @@ def gathered(array: arrow.Array, first: int, ids: NDArray[np.integer[Any]]) -> t
     out, there = np.empty(len(ids), data.dtype), np.empty(len(ids), bool)
     gather = getattr(kernels, name)
     absent, beyond = gather(np.ascontiguousarray(data).view(items), valid, first, wanted, out.view(items), there)
-    return arrow.Array(array.type, len(ids), there if absent else None, out), beyond
+    provenance = None if array.provenance is None or absent else array.provenance.at(wanted - first)
+    return arrow.Array(array.type, len(ids), there if absent else None, out, provenance=provenance), beyond
 
 
 _GATHER = {1: ("gather1", np.uint8), 4: ("gather4", np.int32), 8: ("gather8", np.int64)}

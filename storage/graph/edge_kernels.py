@@ -1,4 +1,4 @@
-"""The loop behind :mod:`graphdb.storage.graph.edges`."""
+"""The loops behind :mod:`graphdb.storage.graph.edges`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.compile.kernels import entry
+from graphdb.common.values.types import EDGE_FACTOR, EDGE_MODULUS
+from graphdb.storage.compile.kernels import entry, kernel
 
 Ints = NDArray[np.int64]
+
+_MODULUS = np.uint64(EDGE_MODULUS)
+_HIGH, _LOW = np.uint64(EDGE_FACTOR >> 31), np.uint64(EDGE_FACTOR & (1 << 31) - 1)
+"""The factor of edges' ids: its upper bits, and its lower 31."""
+_MASK_30, _MASK_31 = np.uint64((1 << 30) - 1), np.uint64((1 << 31) - 1)
+_TWO, _30, _31, _61 = np.uint64(2), np.uint64(30), np.uint64(31), np.uint64(61)
 
 
 @entry("i8[:], T[:], T[:], i8[:], i8[:], T[:], T[:], i8[:], i8[:], i8[:]")
@@ -63,6 +70,35 @@ def find_edges(
         else:
             found[i], count[i] = first[at], first[at + 1] - first[at]
         at += 1
+
+
+@kernel
+def _modulo(number: np.uint64) -> np.uint64:
+    """Return a number modulo 2**61 - 1: what is above 2**61 counts once."""
+    found = (number & _MODULUS) + (number >> _61)
+    return found - _MODULUS if found >= _MODULUS else found
+
+
+@kernel
+def _times_factor(number: np.uint64) -> np.uint64:
+    """Return a number below 2**61 times the factor, modulo 2**61 - 1."""
+    # The product has 122 bits: it is added up of those of halves, where 2**61 is 1.
+    high, low = number >> _31, number & _MASK_31
+    middle = high * _LOW + low * _HIGH
+    return _modulo(_TWO * high * _HIGH + (middle >> _30) + ((middle & _MASK_30) << _31) + low * _LOW)
+
+
+@entry("i8[:], i8[:], i8[:], i8[:], i8[:]")
+def identify(labels: Ints, starts: Ints, ends: Ints, ordinals: Ints, ids: Ints) -> None:
+    """Write what ``id`` of edges is, of their labels, starts, ends and ordinals."""
+    label, start, before = np.int64(-1), np.int64(-1), np.uint64(0)
+    for i in range(len(ids)):
+        if labels[i] != label or starts[i] != start:  # edges often come in the order of their starts
+            label, start = labels[i], starts[i]
+            before = _modulo(_times_factor(_modulo(np.uint64(label))) + _modulo(np.uint64(start)))
+            before = _times_factor(_times_factor(before))
+        rest = _times_factor(_modulo(np.uint64(ends[i]))) + _modulo(np.uint64(ordinals[i]))
+        ids[i] = np.int64(_modulo(before + rest))
 
 
 @entry("i8[:], i8[:], i8[:], i8[:]")

@@ -47,14 +47,14 @@ class EdgeTable:
     starts, ends
         The vertices at its ends, in the graph's id type [edges].
     ordinals
-        int64 [edges], or None where all are 0.
+        Integers [edges], or None where all are 0.
     """
 
     labels: Ints
     kind: Ints
     starts: NDArray[Any]
     ends: NDArray[Any]
-    ordinals: Ints | None
+    ordinals: NDArray[np.integer[Any]] | None
     _first: Ints = field(repr=False)
     """int64 [triples + 1]: the first edge of each triple."""
     _runs: Ints = field(repr=False)
@@ -79,7 +79,9 @@ class EdgeTable:
         known = np.array(labels, np.int64)
         kind = np.searchsorted(known, rows["label"])
         starts, ends = ends_of(rows)
-        ordinals = np.ascontiguousarray(rows["ordinal"]) if rows["ordinal"].any() else None
+        ordinals = None
+        if rows["ordinal"].any():  # in as few bytes as they need
+            ordinals = rows["ordinal"].astype(np.min_scalar_type(rows["ordinal"].max()))
         return cls._of(known, kind, starts.astype(dtype), ends.astype(dtype), ordinals, vertices)
 
     @classmethod
@@ -100,7 +102,13 @@ class EdgeTable:
 
     @classmethod
     def _of(
-        cls, labels: Ints, kind: Ints, starts: NDArray[Any], ends: NDArray[Any], ordinals: Ints | None, vertices: int
+        cls,
+        labels: Ints,
+        kind: Ints,
+        starts: NDArray[Any],
+        ends: NDArray[Any],
+        ordinals: NDArray[np.integer[Any]] | None,
+        vertices: int,
     ) -> EdgeTable:
         """Number edges, sorted by (label, start, end, ordinal)."""
         first = np.arange(len(starts) + 1)
@@ -189,6 +197,18 @@ class EdgeTable:
             found[1],
         )
         return found[0], found[1]
+
+
+def edge_numbers(labels: Ints, starts: Ints, ends: Ints, ordinals: Ints) -> Ints:
+    """Return :func:`~graphdb.common.values.types.edge_number` of edges: int64 [edges] of their labels, starts, ends
+    (terms) and ordinals (int64 [edges] each).
+    """
+    from graphdb.storage.graph.edge_kernels import identify
+
+    ids = np.empty(len(labels), np.int64)
+    labels, starts, ends, ordinals = map(np.ascontiguousarray, (labels, starts, ends, ordinals))
+    identify(labels, starts, ends, ordinals, ids)
+    return ids
 
 
 def spread(first: Ints, count: Ints, edges: int) -> tuple[Ints, Ints]:

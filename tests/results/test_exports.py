@@ -16,7 +16,8 @@ import pyarrow
 import pytest
 
 import graphdb
-from graphdb.common.values.types import edge_number, edge_numbers
+from graphdb.common.values.types import edge_number
+from graphdb.storage.graph.edges import EdgeTable, edge_numbers
 from tests.fuzz import scaled
 from tests.people import EX, opened
 
@@ -357,3 +358,27 @@ def test_edges_of_which_many_come_again() -> None:
             assert len(rows) == 1000 * (3 if "UNWIND" in text else 1)
             assert all(row["e"]["properties"] == {"w": row["a.k"] * 100 + row["b.k"]} for row in rows)
             assert len({row["e"]["id"] for row in rows}) == 1000
+
+
+def test_edges_that_a_match_chose_are_not_searched_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parallel ones among them; the edges of a result, of which others have gone since, are those of before."""
+    with graphdb.connect(threads=1) as db:
+        db.query("UNWIND range(0, 99) AS i CREATE (:P {k: i})")
+        for more in (0, 10_000):  # of each two parallel ones
+            text = f"MATCH (a:P), (b:P) WHERE (a.k * 7 + b.k) % 10 = 3 CREATE (a)-[:r {{w: a.k * 100 + b.k + {more}}}]->(b)"
+            db.query(text)
+        few, late = "MATCH (a:P)-[e:r]->(b) WHERE a.k < 30 RETURN e, a.k, b.k, e.w AS w", []
+        with monkeypatch.context() as patch:
+            patch.setattr(EdgeTable, "find", lambda *_: pytest.fail("searched for"))
+            for text in (few, f"{few} ORDER BY w DESC", f"{few}, e.w % 7 AS m ORDER BY m, w LIMIT 500"):
+                rows = db.query(text).to_arrow().to_pylist()
+                assert len(rows) == (500 if "LIMIT" in text else 600)
+                assert all(row["w"] % 10_000 == row["a.k"] * 100 + row["b.k"] for row in rows)
+                assert all(row["e"]["properties"] == {"w": row["w"]} for row in rows)
+                assert len({row["e"]["id"] for row in rows}) == len(rows)
+                late.append((db.query(text), rows))
+        db.query("MATCH (a:P)-[e:r]->() WHERE a.k < 3 DELETE e")
+        assert all(result.to_arrow().to_pylist() == rows for result, rows in late)
+        rows = db.query(few).to_arrow().to_pylist()
+        assert len(rows) == 540
+        assert all(row["e"]["properties"] == {"w": row["w"]} for row in rows)

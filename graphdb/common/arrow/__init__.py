@@ -3,23 +3,19 @@
 DuckDB, pandas, Polars and PyArrow read what has ``__arrow_c_stream__``, and tables are made of whatever has it.
 """
 
-from graphdb.common.arrow.arrays import (
-    Array,
-    ChunkedArray,
+from graphdb.common.arrow.arrays import Array, ChunkedArray, Provenance, chunks, concat_arrays, nulls
+from graphdb.common.arrow.build import ArrowTypeError, array
+from graphdb.common.arrow.delayed import DelayedArray
+from graphdb.common.arrow.makers import (
     binaries,
-    chunks,
-    concat_arrays,
     dictionary_array,
     list_array,
-    nulls,
     numbers,
     strings,
     struct_array,
     text_array,
     union_array,
 )
-from graphdb.common.arrow.build import ArrowTypeError, array
-from graphdb.common.arrow.delayed import DelayedArray
 from graphdb.common.arrow.python_values import MonthDayNano, encoded, item, pylist
 from graphdb.common.arrow.tables import (
     Reader,
@@ -93,6 +89,7 @@ __all__ = [
     "DelayedArray",
     "Field",
     "MonthDayNano",
+    "Provenance",
     "Reader",
     "RecordBatch",
     "Schema",

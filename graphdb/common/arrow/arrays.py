@@ -5,17 +5,46 @@ What Arrow packs into bits, validity and truth values, is a byte each here, so t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.arrow import types
-from graphdb.common.arrow.types import DataType, Field
+from graphdb.common.arrow.types import DataType
 
 _GATHERED = 1 << 17
 """Bytes that are gathered at a time: what it takes meanwhile stays in the processor's cache."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Provenance:
+    """Which rows of a table in memory a column's values are of: what else is known of these need not be searched for.
+
+    Attributes
+    ----------
+    table
+        The table, whatever it is: who knows it recognizes it.
+    rows
+        int64 [values].
+    """
+
+    table: object
+    rows: NDArray[np.int64]
+
+    def at(self, some: Any) -> Provenance:
+        """Return that of the values at some places."""
+        return Provenance(self.table, self.rows[some])
+
+    @classmethod
+    def together(cls, parts: Sequence[Provenance | None]) -> Provenance | None:
+        """Return that of columns one after the other; None where they are not all of one table."""
+        known = [provenance for provenance in parts if provenance is not None]
+        if not known or len(known) < len(parts) or any(each.table is not known[0].table for each in known):
+            return None
+        return cls(known[0].table, np.concatenate([each.rows for each in known]))
 
 
 class Array:
@@ -34,9 +63,11 @@ class Array:
         int32 or int64[n + 1]: where texts and lists begin, and the last one ends.
     children
         A list's items; a struct's fields and a union's members, as long as this one; a dictionary's values.
+    provenance
+        Of values of one size: which rows of a table in memory they are of, where somebody said so.
     """
 
-    __slots__ = ("__weakref__", "_length", "children", "data", "offsets", "type", "valid")
+    __slots__ = ("__weakref__", "_length", "children", "data", "offsets", "provenance", "type", "valid")
 
     def __init__(
         self,
@@ -46,9 +77,10 @@ class Array:
         data: NDArray[Any] | None = None,
         offsets: NDArray[Any] | None = None,
         children: tuple[Array, ...] = (),
+        provenance: Provenance | None = None,
     ) -> None:
         self.type, self._length, self.valid = type, length, valid
-        self.data, self.offsets, self.children = data, offsets, children
+        self.data, self.offsets, self.children, self.provenance = data, offsets, children, provenance
 
     def __len__(self) -> int:
         return self._length
@@ -104,7 +136,8 @@ class Array:
             children = (children[0].slice(start * size, (end - start) * size),)
         elif self.offsets is None and self.type.values is None:
             children = tuple(child.slice(start, end - start) for child in children)
-        return Array(self.type, end - start, valid, data, offsets, children)
+        provenance = None if self.provenance is None else self.provenance.at(some)
+        return Array(self.type, end - start, valid, data, offsets, children, provenance)
 
     def field(self, at: int | str) -> Array:
         """Return a field of a struct; what it has where the struct is null means nothing."""
@@ -173,7 +206,7 @@ class Array:
                 items = self.children[0]._taken(places)
                 return Array(self.type, count, valid, None, offsets.astype(self.offsets.dtype), (items,))
             assert self.data is not None
-            return _narrow(self.type, valid, gathered(self.data, begins.astype(np.int64), offsets), offsets)
+            return narrowed(self.type, valid, gathered(self.data, begins.astype(np.int64), offsets), offsets)
         data = None if self.data is None else self.data[at]
         if format.startswith("+w:"):
             size = int(format[3:])
@@ -182,7 +215,9 @@ class Array:
         children = self.children
         if self.type.values is None:
             children = tuple(child._taken(at) for child in children)
-        return Array(self.type, count, valid, data, None, children)
+        return Array(
+            self.type, count, valid, data, None, children, None if self.provenance is None else self.provenance.at(at)
+        )
 
     def drop_null(self) -> Array:
         """Return the values that are not null."""
@@ -391,13 +426,13 @@ def concat_arrays(arrays: Sequence[Array], type: DataType | None = None) -> Arra
             ]
             return Array(type, length, valid, None, offsets.astype(some[0].offsets.dtype), (concat_arrays(items),))
         data = np.concatenate([array.data[begin:end] for array, (begin, end) in zip(some, spans, strict=True)])  # type: ignore[index]
-        return _narrow(type, valid, data, offsets)
+        return narrowed(type, valid, data, offsets)
     if type.values is not None:
         return _concat_dictionaries(some, type, valid)
     if some[0].data is not None:
         data = _joined([array.data for array in some])  # type: ignore[misc]
     children = tuple(map(concat_arrays, zip(*(array.children for array in some), strict=True)))
-    return Array(type, length, valid, data, None, children)
+    return Array(type, length, valid, data, None, children, Provenance.together([array.provenance for array in some]))
 
 
 def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -429,89 +464,10 @@ def _concat_dictionaries(some: Sequence[Array], type: DataType, valid: NDArray[n
     return Array(type, len(data), valid, data, None, (concat_arrays(dictionaries),))
 
 
-def numbers(data: NDArray[Any], valid: NDArray[np.bool_] | None = None) -> Array:
-    """Return the values of an array of NumPy, null where not ``valid``."""
-    type = types.of_numpy(data.dtype)
-    if data.dtype.kind == "M":
-        data = data.view(np.int64).astype(type.dtype)
-    return Array(type, len(data), valid, np.ascontiguousarray(data))
-
-
-def strings(texts: Iterable[str | None], type: DataType = types.STRING) -> Array:
-    """Return texts, of which some may be None."""
-    given, there = _present(list(texts), "")
-    whole = "".join(given)
-    data = np.frombuffer(whole.encode(), np.uint8)
-    offsets = _ends(given)
-    if len(whole) < len(data):  # from characters to bytes
-        offsets = np.append(np.flatnonzero((data & 0xC0) != 0x80), len(data))[offsets]
-    return _narrow(type, there, data, offsets)
-
-
-def binaries(values: Iterable[bytes | None]) -> Array:
-    """Return byte strings, of which some may be None."""
-    given, there = _present(list(values), b"")
-    return _narrow(types.BINARY, there, np.frombuffer(b"".join(given), np.uint8), _ends(given))
-
-
-def _present(values: list[Any], absent: Any) -> tuple[list[Any], NDArray[np.bool_] | None]:
-    """Return values with something in the place of None, and where there was none."""
-    if None not in values:
-        return values, None
-    there = np.array([value is not None for value in values], bool)
-    return [absent if value is None else value for value in values], there
-
-
-def _ends(given: Sequence[Any]) -> NDArray[np.int64]:
-    offsets = np.zeros(len(given) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, given), np.int64, len(given)), out=offsets[1:])
-    return offsets
-
-
-def _narrow(type: DataType, there: Any, data: NDArray[np.uint8], offsets: NDArray[np.integer[Any]]) -> Array:
+def narrowed(type: DataType, there: Any, data: NDArray[np.uint8], offsets: NDArray[np.integer[Any]]) -> Array:
     """Return texts with the smallest offsets that can be, if their type does not say that they are large."""
     if offsets[-1] >= 1 << 31:
         type = {"u": types.LARGE_STRING, "z": DataType("Z")}.get(type.format, type)
     return Array(
         type, len(offsets) - 1, there, data, offsets.astype(np.int64 if type.format in "UZ" else np.int32, copy=False)
     )
-
-
-def text_array(
-    data: NDArray[np.uint8],
-    offsets: NDArray[np.integer[Any]],
-    valid: NDArray[np.bool_] | None = None,
-    type: DataType = types.STRING,
-) -> Array:
-    """Return texts by their bytes (UTF-8), where each begins and the last ends (int[n + 1]), and which are there.
-
-    They are of a type with larger offsets where theirs are too small.
-    """
-    return _narrow(type, valid, data, offsets)
-
-
-def struct_array(arrays: Sequence[Array], names: Sequence[str], valid: NDArray[np.bool_] | None = None) -> Array:
-    """Return structs of these fields, null where not ``valid``."""
-    fields = tuple(Field(name, array.type) for name, array in zip(names, arrays, strict=True))
-    return Array(DataType("+s", fields), len(arrays[0]) if arrays else 0, valid, children=tuple(arrays))
-
-
-def list_array(
-    offsets: NDArray[Any], items: Array, valid: NDArray[np.bool_] | None = None, type: DataType | None = None
-) -> Array:
-    """Return lists of items that stand side by side; ``offsets``: where each begins, and the last ends."""
-    found = type or types.list_of(items.type)
-    return Array(found, len(offsets) - 1, valid, None, offsets.astype("i8" if found.format == "+L" else "i4"), (items,))
-
-
-def dictionary_array(numbers: Array, values: Array) -> Array:
-    """Return values by their numbers."""
-    type = types.dictionary(numbers.type, values.type)
-    return Array(type, len(numbers), numbers.valid, numbers.data, None, (values,))
-
-
-def union_array(kinds: NDArray[np.int8], members: Sequence[Array], names: Sequence[str]) -> Array:
-    """Return values, each of which is that of the member of its kind (int8[n]); all members are as long."""
-    fields = tuple(Field(name, array.type) for name, array in zip(names, members, strict=True))
-    format = f"+us:{','.join(map(str, range(len(fields))))}"
-    return Array(DataType(format, fields), len(kinds), None, kinds, None, tuple(members))

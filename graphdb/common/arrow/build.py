@@ -11,15 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.arrow import types
-from graphdb.common.arrow.arrays import (
-    Array,
-    ChunkedArray,
-    binaries,
-    list_array,
-    nulls,
-    numbers,
-    strings,
-)
+from graphdb.common.arrow.arrays import Array, ChunkedArray, nulls
+from graphdb.common.arrow.makers import binaries, list_array, numbers, strings
 from graphdb.common.arrow.types import DataType
 
 _EXACT = Context(prec=80)

@@ -9,15 +9,12 @@ no value is bent to fit its neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
 from functools import cache
-
-import numpy as np
-from numpy.typing import NDArray
 
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.decimals import shortest
@@ -41,56 +38,23 @@ LABEL_OF = (1 << (CODE_BITS - 1)) - 1
 """What is left of half a code when the ordinal is taken away: the label."""
 
 
-_PRIME, _FACTOR = (1 << 61) - 1, 0x9E3779B97F4A7C1
+EDGE_MODULUS, EDGE_FACTOR = (1 << 61) - 1, 0x9E3779B97F4A7C1
 """Modulus and factor of the numbers of edges."""
-
-_NUMBERED = 1 << 14
-"""Edges that are numbered at a time: what is computed of them stays in the processor's cache."""
 
 
 def edge_number(parts: Iterable[int]) -> int:
     """Return what ``id`` of an edge is, of its label, start, end and ordinal: a polynomial of them modulo 2**61 - 1."""
     number = 0
     for part in parts:
-        number = (number * _FACTOR + part) % _PRIME
+        number = (number * EDGE_FACTOR + part) % EDGE_MODULUS
     return number
-
-
-def edge_numbers(*parts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return :func:`edge_number` of edges: int64[n] of columns of label, start, end and ordinal (int64[n])."""
-    found = np.empty(len(parts[0]), np.int64)
-    for at in range(0, len(found), _NUMBERED):
-        found[at : at + _NUMBERED] = _edge_numbers([part[at : at + _NUMBERED].astype(np.uint64) for part in parts])
-    return found
-
-
-def _edge_numbers(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    low, high = np.uint64((1 << 31) - 1), np.uint64(31)
-    factor = np.uint64(_FACTOR)
-    first, *others = parts
-    number = _modulo(first[:1] if bool((first == first[0]).all()) else first)  # most often all have one label
-    for part in others:
-        # The product has 122 bits: it is added up of those of halves, where 2**61 is 1.
-        a, b, c, d = number >> high, number & low, factor >> high, factor & low
-        middle = a * d + b * c
-        product = np.uint64(2) * a * c + (middle >> np.uint64(30)) + ((middle & (low >> np.uint64(1))) << high) + b * d
-        number = _modulo(_modulo(product) + part)
-    return number
-
-
-def _modulo(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return numbers modulo 2**61 - 1 without a division: what is above 2**61 counts once."""
-    prime = np.uint64(_PRIME)
-    found = (numbers & prime) + (numbers >> np.uint64(61))
-    found -= (found >= prime) * prime
-    return found
 
 
 def edge_number_sql(edge: str) -> str:
     """Return SQL for :func:`edge_number` of an edge."""
     number = "0::HUGEINT"
     for part in ("label", '"start"', '"end"', "ordinal"):
-        number = f"(({number} * {_FACTOR} + ({edge}).{part}) % {_PRIME})"
+        number = f"(({number} * {EDGE_FACTOR} + ({edge}).{part}) % {EDGE_MODULUS})"
     return f"CAST({number} AS BIGINT)"
 
 

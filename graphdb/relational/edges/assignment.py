@@ -24,7 +24,7 @@ from graphdb.plan.executor import Block
 from graphdb.plan.physical import EdgeExtension, EdgeScan
 from graphdb.relational.snapshot import Snapshot
 from graphdb.storage.arrays.texts import is_run, taken
-from graphdb.storage.graph.edges import spread
+from graphdb.storage.graph.edges import EdgeTable, spread
 
 Ids = NDArray[np.int64]
 Triples = tuple[Ids, Ids, Ids]
@@ -231,16 +231,22 @@ class Chooser:
         pair = edge.source, edge.target
         masks = [self._mask(candidates) for candidates in (scan.source, scan.target)]
         further = [(step, self._mask(step.target)) for step in scan.further]
-        fulfil = None if choice.fulfil is None else np.flatnonzero(choice.fulfil)
+        fulfil = self._starting_at(scan, table) if edge.directed else None
+        if fulfil is not None:
+            masks[0] = None
+            fulfil = fulfil if choice.fulfil is None else fulfil[choice.fulfil[fulfil]]
+        elif choice.fulfil is not None:
+            fulfil = np.flatnonzero(choice.fulfil)
+        count = scan.edges if fulfil is None else len(fulfil)
         loop = edge.source == edge.target
         handed_on = [bool(further) or end in self._needs.vertices for end in pair]
         compared = loop or not edge.directed
         read = [compared or on or mask is not None for on, mask in zip(handed_on, masks, strict=True)]
         every = fulfil is None and not (compared or further) and all(mask is None for mask in masks)
         # Rows that are parts of what is in memory already are all given at once.
-        size = scan.edges if every and not self._counts and number not in self._needs.edges else _BLOCK
-        for at in range(0, scan.edges, max(size, 1)):
-            end = min(at + size, scan.edges)
+        size = count if every and not self._counts and number not in self._needs.edges else _BLOCK
+        for at in range(0, count, max(size, 1)):
+            end = min(at + size, count)
             some = slice(at, end) if fulfil is None else fulfil[at:end]
             both = zip((table.starts, table.ends), read, strict=True)
             sides: list[Any] = [side[some] if wanted else None for side, wanted in both]
@@ -266,6 +272,15 @@ class Chooser:
                 elif numbers is None:
                     numbers = np.arange(at, end)
                 yield from self._extended(further, _there(pair, ends), {number: numbers}, backwards=backwards)
+
+    @staticmethod
+    def _starting_at(scan: EdgeScan, table: EdgeTable) -> Ids | None:
+        """Return the edges that start at the candidates, if these are known and have less than half of all edges."""
+        if scan.source is None or len(table.labels) > 1:
+            return None
+        first, count = table.starting_at(scan.source)
+        total = int(count.sum())
+        return spread(first, count, total)[1] if 2 * total < len(table) else None
 
     def _mask(self, candidates: Ids | None) -> NDArray[np.bool_] | None:
         if candidates is None:
@@ -336,18 +351,26 @@ class Chooser:
         ordinals = self._snapshot.edges.table(self._bound.choices[number].labels).ordinals
         if ordinals is None:
             return np.zeros(len(chosen), np.int64)
-        return np.where(chosen >= 0, ordinals[chosen], 0)
+        found = ordinals[chosen].astype(np.int64)
+        found[chosen < 0] = 0
+        return found
 
     def columns(self, block: Block) -> dict[str, arrow.Array]:
-        """Return what SQL sees of the chosen edges: their ordinals, and the properties that the query names."""
+        """Return what SQL sees of the chosen edges: their codes (with their provenance, the table of edges), their
+        ordinals, and the properties that the query names.
+        """
         found: dict[str, arrow.Array] = {}
         for number, choice in self._chosen:
             if number not in (*self._needs.edges, *self._needs.facts) or not (choice.parallel or choice.facts):
                 continue
             run = block.runs.get(number) if isinstance(block, _Scanned) else None
             chosen: Ids | range = block.columns[f"#n{number}"] if run is None else run
-            if choice.parallel and number in self._needs.edges:
-                found[f"o{number}"] = numbers(self._ordinals(number, _ids(chosen)))
+            if number in self._needs.edges:
+                rows = _ids(chosen)
+                provenance = arrow.Provenance(self._snapshot.edges.table(choice.labels), rows)
+                found[f"e{number}"] = numbers(block.columns[self._bound.edges[number].name], provenance=provenance)
+                if choice.parallel:
+                    found[f"o{number}"] = numbers(self._ordinals(number, rows))
             if not isinstance(chosen, range) and is_run(chosen) and chosen[0] >= 0:
                 chosen = range(int(chosen[0]), int(chosen[-1]) + 1)
             for key in dict.fromkeys(choice.facts.values()):

@@ -174,8 +174,8 @@ def _struct(operands: list[arrow.Array]) -> arrow.Array:
 def _edge(operands: list[arrow.Array]) -> arrow.Array:
     """Return edges of their codes, starts, ends and ordinals."""
     code, start, end, ordinal = map(numeric, operands)
-    parts = map(arrow.numbers, (code >> 1, start, end, ordinal))
-    return arrow.struct_array(list(parts), ["label", "start", "end", "ordinal"])
+    label = arrow.numbers(code >> 1, provenance=operands[0].provenance)
+    return arrow.struct_array([label, *map(arrow.numbers, (start, end, ordinal))], ["label", "start", "end", "ordinal"])
 
 
 _OPERATORS: Mapping[str, Operator] = {

@@ -23,7 +23,7 @@ from graphdb.storage.arrays import batch_kernels, column_kernels
 from graphdb.storage.compile import sources
 from graphdb.storage.compile.entries import Entry, entries
 from graphdb.storage.compile.signature import Signature
-from graphdb.storage.graph import pcsr_kernels
+from graphdb.storage.graph import edge_kernels, pcsr_kernels
 from graphdb.storage.graph.following.partitions import with_gaps
 from graphdb.storage.graph.pcsr import build_partition
 from graphdb.storage.loaders.ntriples import line_kernels
@@ -93,6 +93,8 @@ def _sorts(rng: np.random.Generator) -> Iterator[tuple[Any, Arguments]]:
         column_kernels.number_below,
         (rows_of, np.full(9, -1, np.int32), np.zeros(count, np.int64), np.zeros(9, np.int64)),
     )
+    parts = rng.integers(0, 1 << 50, (4, count)) >> rng.integers(0, 50, (4, 1))
+    yield edge_kernels.identify, (*parts, np.zeros(count, np.int64))
     yield batch_kernels.sort_each, (keys, ends, count)
     yield batch_kernels.targets, (keys << np.uint64(28), np.empty(count, np.uint32))
     yield batch_kernels.spread, (keys << np.uint64(28), np.empty(count, np.int64), np.empty(count, np.int64))
