@@ -21,6 +21,23 @@ SELECT id, 'urn:graphdb:' || url_encode(iri[13:]) AS iri FROM _graphdb.resource
 WHERE {_BARE} AND regexp_matches(iri[13:], '{UNSAFE.replace("'", "''")}')
 """
 
+_ADDED_UP = tuple(
+    statement
+    for table, keys, sums in (
+        ("degree", "label, direction, bucket", {"vertices": "BIGINT", "edges": "BIGINT", "squares": "HUGEINT"}),
+        ("label_pair", "label, class, direction", {"edges": "BIGINT", "vertices": "BIGINT"}),
+    )
+    for statement in (
+        f"CREATE OR REPLACE TEMP TABLE _graphdb_summed AS SELECT {keys}, "
+        + ", ".join(f"sum({name})::{kind} AS {name}" for name, kind in sums.items())
+        + f" FROM _graphdb.{table} GROUP BY ALL HAVING sum({next(iter(sums))}) <> 0",
+        f"DELETE FROM _graphdb.{table}",
+        f"INSERT INTO _graphdb.{table} FROM temp._graphdb_summed",
+        "DROP TABLE temp._graphdb_summed",
+    )
+)
+"""Degrees and pairs with one row for each key."""
+
 MIGRATIONS: dict[int, tuple[str, ...]] = {
     # Degrees and pairs of labels.
     1: (
@@ -66,8 +83,8 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         "CREATE TABLE _graphdb.batch (query BIGINT NOT NULL, batch BIGINT NOT NULL, noted TIMESTAMPTZ NOT NULL, "
         "added BIGINT NOT NULL, removed BIGINT NOT NULL)",
     ),
-    # What small changes add to the statistics.
-    8: ("CREATE TABLE _graphdb.counted (rows BIGINT[][] NOT NULL)",),
+    # What small changes add to the statistics, whose tables have one row for each key from here on.
+    8: ("CREATE TABLE _graphdb.counted (rows BIGINT[][] NOT NULL)", *_ADDED_UP),
     # They are texts, which DuckDB writes sooner than lists of lists.
     9: ("ALTER TABLE _graphdb.counted ALTER COLUMN rows TYPE VARCHAR",),
     # Literals have fewer columns: what follows from others is not written.

@@ -153,7 +153,7 @@ degree = Table(
     Column("edges", BigInteger, nullable=False),
     Column("squares", HugeInteger, nullable=False),
 )
-"""Bucket ``i`` holds the vertices of degree ``2**i`` to ``2**(i + 1) - 1``.  Rows of the same bucket are added up."""
+"""Bucket ``i`` holds the vertices of degree ``2**i`` to ``2**(i + 1) - 1``."""
 
 label_pair = Table(
     "label_pair",
@@ -164,7 +164,7 @@ label_pair = Table(
     Column("edges", BigInteger, nullable=False),
     Column("vertices", BigInteger, nullable=False),
 )
-"""Edges of an edge label at vertices of a vertex label (``class``).  Rows of the same three keys are added up."""
+"""Edges of an edge label at vertices of a vertex label (``class``)."""
 
 counted = Table("counted", metadata, Column("rows", String, nullable=False))
 """What small changes add to the statistics: see :mod:`graphdb.storage.statistics.tables`."""

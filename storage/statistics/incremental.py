@@ -146,7 +146,7 @@ def change(
     log = tables.Log() if cached.degrees is None else cached.degrees.log
     differences: Ints = np.array(counts.pairs, np.int64).reshape(-1, 5)
     pairs: Ints | None = differences
-    if typed is not None and log.pairs(connection) + len(counts.pairs) > statistics.PAIRS // 2:  # some may be dropped
+    if typed is not None and log.pairs(connection) + len(counts.pairs) >= statistics.PAIRS:  # some may be dropped
         del rows["label_pair"]
         log.append(connection, rows, waiting)
         waiting.run()

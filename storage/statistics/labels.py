@@ -270,7 +270,7 @@ def merge_pairs(
     connection: duckdb.DuckDBPyConnection, typed: int, pairs: str, parameters: dict[str, list[int]]
 ) -> None:
     """Add to the pairs what a small change brings where there are many; labels are counted by now."""
-    tables.merge_log(connection)
+    tables.merge_log(connection, "label_pair")
     _change_pairs(connection, typed, f"FROM {pairs}", parameters)
 
 
@@ -321,7 +321,8 @@ def _add_vertex_labels(connection: duckdb.DuckDBPyConnection, typed: int, added:
 def _refresh_pairs(connection: duckdb.DuckDBPyConnection, typed: int) -> None:
     """Count all pairs anew."""
     execute(connection, "DELETE FROM _graphdb.label_pair")
-    every = {"labels": [row[0] for row in execute(connection, "SELECT id FROM _graphdb.edge_label").fetchall()]}
+    here = execute(connection, f"SELECT id FROM {tables.readable(connection, 'edge_label')}").fetchall()
+    every = {"labels": [label for (label,) in here]}
     execute(connection, f"CREATE OR REPLACE TEMP TABLE _graphdb_every AS {_FRESH}", every)
     _add_pairs(connection, _FRESH_PAIRS.format(touched="_graphdb_every"), {"type": typed})
     execute(connection, "DROP TABLE temp._graphdb_every")

@@ -1,10 +1,13 @@
 """The tables of statistics (:mod:`.labels`), and the log of what small changes add to them.
 
-A small change appends one row to the table ``counted``: its ``rows`` are those of all four tables, each behind the
-table's number, as a text, which DuckDB writes sooner than lists.  Of labels they are the new rows, of degrees and pairs
-the differences.  :func:`current` reads a table
-with the log; :func:`merge_log` empties the log into the tables, which whatever changes them does first (a
-log-structured merge; O'Neil et al., 1996).
+A small change appends one row to the table ``counted`` for each of the four tables: its ``rows`` are those of the
+table, each behind the table's number, as a text, which DuckDB writes sooner than lists.  Of labels they are the new
+rows, of degrees and pairs the differences.  :func:`current` reads a table with the log; :func:`merge_log` merges the
+log into the tables, which whatever changes them does first (a log-structured merge; O'Neil et al., 1996).  A small
+change whose log has grown long merges one table, in proportion to what the log has of it; the next one merges another.
+
+A text begins with a blank where all its rows are of one table.  Files of earlier days have others, which are merged
+into all tables at once.
 """
 
 from __future__ import annotations
@@ -35,34 +38,28 @@ STATISTICS = tuple(_SUMS)
 _NUMBERS = {table: number for number, table in enumerate(_SUMS)}
 """The number of each table in rows of the log."""
 
-LEAST = 256
-"""Changes that the log may have, at least, before it is emptied; …"""
-
-_SHARE = 64
-"""… and more where the tables have so many times as many rows."""
+MOST = 1 << 14
+"""Characters that the log may have of a table before they are merged."""
 
 
 class Log:
     """What is known of the log while nobody else writes: it is asked for once, unless all tables are ``empty``."""
 
     def __init__(self, *, empty: bool = False) -> None:
-        self._changes: int | None = 0 if empty else None
-        self._most = LEAST
+        self._lengths: dict[str, int] | None = {} if empty else None
+        """Characters of the log, by their start: :func:`_start`, or another where there are rows of several tables."""
         self._pairs = 0
 
     def pairs(self, connection: duckdb.DuckDBPyConnection) -> int:
         """Return how many rows of pairs there are at most, with those of the log."""
-        if self._changes is None:
-            [(changes, pairs, degrees)] = execute(
-                connection,
-                "SELECT (SELECT count(*) FROM _graphdb.counted), (SELECT count(*) FROM _graphdb.label_pair),"
-                " (SELECT count(*) FROM _graphdb.degree)",
+        if self._lengths is None:
+            self._lengths = dict(execute(connection, _LENGTHS).fetchall())
+            logged = "(SELECT 0)"
+            if not self._lengths.keys().isdisjoint(_starts("label_pair")):
+                logged = f"(SELECT count(*) FROM ({_logged('label_pair')}))"
+            [(self._pairs,)] = execute(
+                connection, f"SELECT (SELECT count(*) FROM _graphdb.label_pair) + {logged}"
             ).fetchall()
-            logged = 0
-            if changes:
-                [(logged,)] = execute(connection, f"SELECT count(*) FROM ({_logged('label_pair')})").fetchall()
-            self._changes, self._pairs = int(changes), int(pairs + logged)
-            self._most = max(LEAST, (pairs + degrees) // _SHARE)
         return self._pairs
 
     def append(
@@ -74,45 +71,73 @@ class Log:
         """Append a change: new rows of ``edge_label`` and ``vertex_label``, differences of the others.
 
         Rows (with the columns that :func:`columns_of` names) of labels without a triple or a vertex are zeros
-        behind their ids.  A log that has grown long is emptied; otherwise the change waits among the ``insertions``.
+        behind their ids.  The change waits among the ``insertions``; a table whose log has grown long is merged.
         """
         self.pairs(connection)
-        assert self._changes is not None
-        found = [[_NUMBERS[table], *row] for table, some in rows.items() for row in some]
-        if not found:
+        assert self._lengths is not None
+        texts = {table: f" {[[_NUMBERS[table], *row] for row in some]}" for table, some in rows.items() if len(some)}
+        if not texts:
             return
-        insertions.add("counted", {"rows": [str(found)]})
-        self._changes += 1
+        insertions.add("counted", {"rows": [*texts.values()]})
         self._pairs += len(rows.get("label_pair", ()))
-        if self._changes > self._most:
+        for table, text in texts.items():
+            self._lengths[_start(table)] = self._lengths.get(_start(table), 0) + len(text)
+        length, longest = max((self._lengths.get(_start(table), 0), table) for table in _SUMS)
+        if length > MOST:
             insertions.run("counted")
-            merge_log(connection)
-            self._changes = None
+            merge_log(connection, longest)
+            self._lengths = None
 
 
 _ROWS = "unnest(rows::BIGINT[][])"
 """SQL for the rows of a change."""
 
+_SEVERAL = "[["
+"""What texts begin with that may have rows of several tables."""
+
+_LENGTHS = "SELECT rows[:4] AS start, sum(length(rows))::BIGINT FROM _graphdb.counted GROUP BY start"
+"""How many characters of the log begin with what."""
+
+
+def _start(table: str) -> str:
+    """Return what texts begin with whose rows are all of one table."""
+    return f" {_SEVERAL}{_NUMBERS[table]}"
+
+
+def _starts(table: str) -> list[str]:
+    """Return what texts begin with that may have rows of a table."""
+    return [_start(table), *(f"{_SEVERAL}{number}," for number in _NUMBERS.values())]
+
+
+def _has(table: str) -> str:
+    """Return the condition of texts that may have rows of a table."""
+    return f"(starts_with(rows, '{_start(table)}') OR starts_with(rows, '{_SEVERAL}'))"
+
 
 def _logged(table: str) -> str:
     """Return the SELECT of the rows of the log that belong to ``degree`` or ``label_pair``."""
     columns = ", ".join(f"r[{i}] AS {name}" for i, name in enumerate(columns_of(table), 2))
-    return f"SELECT {columns} FROM (SELECT {_ROWS} AS r FROM _graphdb.counted) WHERE r[1] = {_NUMBERS[table]}"
+    logged = f"(SELECT {_ROWS} AS r FROM _graphdb.counted WHERE {_has(table)})"
+    return f"SELECT {columns} FROM {logged} WHERE r[1] = {_NUMBERS[table]}"
+
+
+def _last(table: str) -> str:
+    """Return the SELECT of the last row of the log for each id of a table of labels; of no triple or vertex, zeros."""
+    names = columns_of(table)
+    columns = ", ".join(f"r[{i}]{'::UINTEGER' if name == 'kinds' else ''} AS {name}" for i, name in enumerate(names, 2))
+    logged = f"(SELECT rowid AS number, {_ROWS} AS r FROM _graphdb.counted WHERE {_has(table)})"
+    last = f"(SELECT arg_max(r, number) AS r FROM {logged} WHERE r[1] = {_NUMBERS[table]} GROUP BY r[2])"
+    return f"SELECT {columns} FROM {last}"
 
 
 def current(table: str) -> str:
     """Return what can stand after FROM for the rows of a table with those of the log."""
     if table in APPENDED:
         return f"(FROM _graphdb.{table} UNION ALL {_logged(table)})"
-    names = columns_of(table)
-    columns = ", ".join(f"r[{i}]{'::UINTEGER' if name == 'kinds' else ''} AS {name}" for i, name in enumerate(names, 2))
-    last = (
-        f"(SELECT arg_max(r, number) AS r FROM (SELECT rowid AS number, {_ROWS} AS r FROM _graphdb.counted)"
-        f" WHERE r[1] = {_NUMBERS[table]} GROUP BY r[2])"
-    )
+    [counted] = _SUMS[table][1][:1]
     return (
-        f"(SELECT stored.* FROM _graphdb.{table} AS stored ANTI JOIN {last} AS last ON stored.id = last.r[2]"
-        f" UNION ALL SELECT {columns} FROM {last} WHERE r[3] <> 0)"
+        f"(WITH last AS ({_last(table)}) SELECT stored.* FROM _graphdb.{table} AS stored ANTI JOIN last USING (id)"
+        f" UNION ALL FROM last WHERE {counted} <> 0)"
     )
 
 
@@ -123,22 +148,35 @@ def readable(connection: duckdb.DuckDBPyConnection, table: str) -> str:
 
 def summed(table: str) -> str:
     """Return the SELECT of the rows of ``degree`` or ``label_pair``, those with the same keys added up."""
+    return f"{_added_up(table, current(table))} HAVING sum({_SUMS[table][1][0]}) <> 0"
+
+
+def _added_up(table: str, rows: str) -> str:
+    """Return the SELECT of some rows, those with the same keys added up."""
     keys, sums = _SUMS[table]
     added = ", ".join(f"sum({name})::{'HUGEINT' if name == 'squares' else 'BIGINT'} AS {name}" for name in sums)
-    return f"SELECT {', '.join(keys)}, {added} FROM {current(table)} GROUP BY ALL HAVING sum({sums[0]}) <> 0"
+    return f"SELECT {', '.join(keys)}, {added} FROM {rows} GROUP BY ALL"
 
 
-def merge_log(connection: duckdb.DuckDBPyConnection) -> None:
-    """Empty the log into the tables."""
-    if not has_rows(connection, "_graphdb.counted"):
-        return
-    for table in _SUMS:
-        rows = summed(table) if table in APPENDED else f"FROM {current(table)}"
-        execute(connection, f"CREATE OR REPLACE TEMP TABLE _graphdb_summed AS {rows}")
-        execute(connection, f"DELETE FROM _graphdb.{table}")
-        execute(connection, f"INSERT INTO _graphdb.{table} FROM temp._graphdb_summed")
-        execute(connection, "DROP TABLE temp._graphdb_summed")
-    execute(connection, "DELETE FROM _graphdb.counted")
+def merge_log(connection: duckdb.DuckDBPyConnection, table: str | None = None) -> None:
+    """Merge the log into the tables, or what it has of one into that."""
+    starts = {start for (start,) in execute(connection, "SELECT DISTINCT rows[:4] FROM _graphdb.counted").fetchall()}
+    several = any(start.startswith(_SEVERAL) for start in starts)
+    for each in _SUMS if several or table is None else (table,):
+        if several or _start(each) in starts:
+            _merge_logged(connection, each)
+            execute(connection, f"DELETE FROM _graphdb.counted WHERE starts_with(rows, '{_start(each)}')")
+    if several:
+        execute(connection, "DELETE FROM _graphdb.counted")
+
+
+def _merge_logged(connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    """Merge what the log has of a table into it."""
+    if table in APPENDED:
+        changed = " OR ".join(f"sum({name}) <> 0" for name in _SUMS[table][1])
+        merge(connection, table, f"{_added_up(table, f'({_logged(table)})')} HAVING {changed}")
+    else:
+        merge(connection, table, _last(table), replace=True)
 
 
 def columns_of(table: str) -> tuple[str, ...]:
@@ -155,20 +193,21 @@ def merge(
     parameters: Mapping[str, Any] | None = None,
     *,
     only_known: bool = False,
+    replace: bool = False,
 ) -> int:
     """Add rows to those with the same keys: sums, or whatever the column's name asks for; return how many changed.
 
-    ``only_known`` says that others are left out, and that those that come to nothing stay.
+    ``only_known`` says that others are left out, and that those that come to nothing stay; ``replace`` that the rows
+    stand in place of those with the same keys.
     """
     keys, sums = _SUMS[table]
-    sets = {name: f"stored.{name} + new.{name}" for name in sums}
-    if table == "edge_label":
-        sets |= {name: f"greatest(stored.{name}, new.{name})" for name in _LARGEST} | {
-            "kinds": "stored.kinds | new.kinds"
-        }
-    names = (*keys, *sets)
-    gone = f"WHEN MATCHED AND stored.{sums[0]} + new.{sums[0]} = 0 THEN DELETE"
-    fresh = f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f'new.{name}' for name in names)})"
+    names = columns_of(table)
+    added = {name: f"stored.{name} + new.{name}" for name in sums}
+    added |= {name: f"greatest(stored.{name}, new.{name})" for name in _LARGEST} | {"kinds": "stored.kinds | new.kinds"}
+    sets = {name: f"new.{name}" if replace else added[name] for name in names[len(keys) :]}
+    gone = f"WHEN MATCHED AND {sets[sums[0]]} = 0 THEN DELETE"
+    inserted = f"({', '.join(names)}) VALUES ({', '.join(f'new.{name}' for name in names)})"
+    fresh = f"WHEN NOT MATCHED AND new.{sums[0]} <> 0 THEN INSERT {inserted}"
     [(changed,)] = execute(
         connection,
         f"MERGE INTO _graphdb.{table} AS stored USING ({changes}) AS new"

@@ -159,11 +159,18 @@ def test_changes_equal_a_recount(changes: list[tuple[Triples, Triples, int | Non
 
 
 def test_few_triples_equal_a_recount(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is counted one triple after the other, where memory has all that it takes."""
+    """What is counted one triple after the other, where memory has all that it takes; a change merges one table at most."""
+    monkeypatch.setattr(label_tables, "MOST", 150)
     monkeypatch.setattr("graphdb.storage.statistics.degrees.LOOKS", 0)
     random, connection, known = np.random.default_rng(5), empty(), set[tuple[int, int, int]]()
     degrees, one_by_one = Degrees(1 << 20), 0
-    few = few_triples.counted
+    few, merge, merged = few_triples.counted, label_tables.merge, list[str]()
+
+    def merging(file: duckdb.DuckDBPyConnection, table: str, *args: Any, **options: Any) -> int:
+        merged.append(table)
+        return merge(file, table, *args, **options)
+
+    monkeypatch.setattr(label_tables, "merge", merging)
 
     def noted(lookup: held_of_file.StatisticsLookup, added: np.ndarray) -> few_triples.Counts | None:
         nonlocal one_by_one
@@ -177,7 +184,9 @@ def test_few_triples_equal_a_recount(monkeypatch: pytest.MonkeyPatch) -> None:
         s, o = random.integers(1, min(3 + step // 4, RESOURCES), 4).tolist(), random.choice(ends, 4).tolist()
         some = set(zip(random.choice([TYPE, 1, 2, 3], 4).tolist(), s, o, strict=True)) - known
         gone = {min(known)} if step % 10 == 9 else set()
+        before = len(merged)
         change(connection, some, gone, by_few=True, degrees=degrees)
+        assert len(merged) <= before + 1
         known = (known - gone) | some
         if step % 5 == 4:
             fresh = empty()
@@ -186,6 +195,7 @@ def test_few_triples_equal_a_recount(monkeypatch: pytest.MonkeyPatch) -> None:
             assert tables(connection) == tables(fresh)
             fresh.close()
     assert one_by_one > 15
+    assert set(merged) == set(TABLES)
     connection.close()
 
 
@@ -234,7 +244,9 @@ def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: pathlib.Path) -> No
         assert Catalog(upgraded).schema_version == SCHEMA_VERSION
 
 
-def test_a_file_of_version_9_has_its_log_as_lists(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_file_of_before_has_its_changes_elsewhere(tmp_path: pathlib.Path, version: int) -> None:
+    """Version 9 has a log of lists, with rows of all tables in each; version 8 several rows for a bucket or pair."""
     batches = (
         [("ex:a", "ex:p", "ex:b"), ("ex:a", RDF_TYPE, "ex:T")],
         [("ex:b", "ex:p", "ex:c")],
@@ -245,12 +257,24 @@ def test_a_file_of_version_9_has_its_log_as_lists(tmp_path: pathlib.Path) -> Non
             for batch in batches[:2] if name == "old" else batches:
                 database.apply(batch)
     with duckdb.connect(tmp_path / "old.duckdb") as old:
-        assert old.execute("SELECT count(*) FROM _graphdb.counted").fetchall() == [(2,)]
-        old.execute("ALTER TABLE _graphdb.counted ALTER COLUMN rows TYPE BIGINT[][]")
+        assert old.execute("SELECT count(*) FROM _graphdb.counted").fetchall() == [(6,)]
+        if version == 9:
+            rows = "SELECT flatten(list(rows::BIGINT[][] ORDER BY rowid)) AS rows FROM _graphdb.counted"
+            changes = f"{rows} GROUP BY rowid < 4 ORDER BY min(rowid)"
+            old.execute(f"CREATE OR REPLACE TABLE _graphdb.counted AS {changes}")
+            old.execute("ALTER TABLE _graphdb.counted ALTER rows SET NOT NULL")
+        else:
+            label_tables.merge_log(old)
+            old.execute("DROP TABLE _graphdb.counted")
+            old.execute("INSERT INTO _graphdb.degree SELECT label, direction, bucket, 0, 0, 0 FROM _graphdb.degree")
+            old.execute("INSERT INTO _graphdb.label_pair SELECT label, class, direction, 0, 0 FROM _graphdb.label_pair")
         old.execute(f"CREATE OR REPLACE TABLE _graphdb.literal ({ddl.FORMER['literal'][1]})")
-        old.execute("UPDATE _graphdb.meta SET value = '9' WHERE key = 'schema_version'")
+        old.execute(f"UPDATE _graphdb.meta SET value = '{version}' WHERE key = 'schema_version'")
     with graphdb.connect(tmp_path / "old.duckdb") as database:
         database.apply(batches[2])
     with duckdb.connect(tmp_path / "old.duckdb") as upgraded, duckdb.connect(tmp_path / "new.duckdb") as new:
-        assert tables(upgraded) == tables(new)
+        for _ in range(2):
+            assert tables(upgraded) == tables(new)
+            label_tables.merge_log(upgraded)
+        assert upgraded.execute("FROM _graphdb.counted").fetchall() == []
         assert Catalog(upgraded).schema_version == SCHEMA_VERSION
