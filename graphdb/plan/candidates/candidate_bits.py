@@ -14,6 +14,9 @@ Ints = NDArray[np.int64]
 _LASTING = 32
 """Plans that bits are made for, by guess, where an earlier plan asked of the same array, too."""
 
+_EXPECTED = 2048
+"""Vertices that each of these looks for, at least: how many was often expected to be hundreds of times fewer."""
+
 
 @dataclass(slots=True)
 class _Seen:
@@ -23,6 +26,10 @@ class _Seen:
     bits: NDArray[np.uint8] | None = None
     size: int = 0
 
+    def made(self, vertices: int) -> bool:
+        """Whether there are bits for so many vertices."""
+        return self.bits is not None and self.size == vertices
+
 
 _seen: dict[int, _Seen] = {}
 """By the arrays' identities, for as long as they live: nobody writes to them."""
@@ -30,9 +37,9 @@ _seen: dict[int, _Seen] = {}
 
 def pays(candidates: Ints, visits: float, vertices: int) -> bool:
     """Whether bits of sorted candidates take less than to look for so many vertices among them by binary search."""
-    asked, making = visits * log2(len(candidates)), len(candidates) + vertices / 64
-    if _known(candidates) is not None:
-        return asked * _LASTING > making
+    seen, asked, making = _known(candidates), visits * log2(len(candidates)), len(candidates) + vertices / 64
+    if seen is not None:
+        return seen.made(vertices) or max(visits, _EXPECTED) * log2(len(candidates)) * _LASTING > making
     if 64 * len(candidates) >= vertices:  # the bits take no more memory than the array
         key = id(candidates)
         _seen[key] = _Seen(weakref.ref(candidates, lambda _: _seen.pop(key, None)))
@@ -42,7 +49,7 @@ def pays(candidates: Ints, visits: float, vertices: int) -> bool:
 def bit_set(candidates: Ints, vertices: int) -> NDArray[np.uint8]:
     """Return one bit per vertex, little-endian within each byte: uint8[ceil(vertices / 8)], which nobody writes to."""
     seen = _known(candidates)
-    if seen is not None and seen.bits is not None and seen.size == vertices:
+    if seen is not None and seen.bits is not None and seen.made(vertices):
         return seen.bits
     flags = np.zeros(vertices, bool)
     flags[candidates] = True
