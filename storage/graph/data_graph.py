@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.arrays.sorted_sets import both
+from graphdb.storage.arrays.sorted_sets import both, each_once
 from graphdb.storage.compile.cancellable import run_cancellable
 from graphdb.storage.graph.changes import Changes, Sizes, ends_of, moved_column, subjects_of
 from graphdb.storage.graph.degree_sketch import OUT, DegreeSketch
@@ -31,7 +31,7 @@ from graphdb.storage.graph.derived.edge_subset import EdgeSubset, is_subset
 from graphdb.storage.graph.derived.orientation import Oriented, orient
 from graphdb.storage.graph.following.partitions import with_gaps
 from graphdb.storage.graph.following.stale import StaleStructures
-from graphdb.storage.graph.pcsr import Direction, Layer, Partition, build_partition
+from graphdb.storage.graph.pcsr import OPPOSITE, Direction, Layer, Partition, build_partition
 from graphdb.storage.graph.signatures import build_column, mend_column
 from graphdb.storage.graph.source import LabelStatistics, TripleSource
 from graphdb.storage.persisted.store import NOTHING, StateStructures
@@ -51,6 +51,9 @@ _MENDED = 8
 
 _QUICK = 300_000
 """Edges that a structure is derived from before anybody would want to stop it: some 20 ms."""
+
+_LOOKED_FOR = 10_000
+"""Resources without a vertex label that are looked for among the triples; for more, all of these are read."""
 
 _LABELS_READ = 8
 """Vertex labels whose members are read one by one; for more, a partition of all is derived once."""
@@ -171,6 +174,19 @@ class DataGraph:
             return self._cached(("parallel", labels, direction), lambda: self._build_parallel(labels, direction))
         return self._cached(("partition", labels, direction), lambda: self._build(labels, direction))
 
+    def keys(self, labels: tuple[int, ...] | None, direction: Direction) -> Ints:
+        """The vertices that have neighbours by a set of edge labels, in one direction: sorted int64.
+
+        Where only the opposite partition is in memory, they are its neighbours: to mark them takes a tenth of the time
+        that it takes to build the other.
+        """
+        opposite = OPPOSITE[direction]
+        if not self.has_partition(labels, direction) and self.has_partition(labels, opposite):
+            other = self.partition(labels, opposite)
+            if other.layer != "spans":  # between which there are neighbours of nobody
+                return self.derived(("keys", labels, direction), lambda: each_once(other.neighbours, self.vertices))
+        return self.partition(labels, direction).keys
+
     def closure(self, label: int, low: int, high: int | None) -> int | None:
         """The number of an edge label's transitive closure, to be used as an edge label is; None where it has none.
 
@@ -240,12 +256,11 @@ class DataGraph:
         if closure_of(label) is not None or (found := self._stale.behind(key, frozenset((label, *typed)))) is None:
             return None
         column, before, changes = found
-        opposite: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
         concerned, retyped = ends_of(changes, label, direction, self.resources), subjects_of(changes, self.type_label)
         if len(retyped):
-            if not self.has_partition((label,), opposite[direction]):
+            if not self.has_partition((label,), OPPOSITE[direction]):
                 return None
-            back = self.partition((label,), opposite[direction])
+            back = self.partition((label,), OPPOSITE[direction])
             near = back.neighbours_of_all(retyped, len(back.neighbours) // _MENDED)
             if near is None:
                 return None
@@ -452,6 +467,11 @@ class DataGraph:
 
     def _build_universe(self) -> Ints:
         seen = np.zeros(self.resources, bool)
+        if self.type_label is not None:
+            seen[self.source.edges(self.type_label)[0]] = True
+            if len(rest := np.flatnonzero(~seen)) <= _LOOKED_FOR:  # where nearly all have a label, triples are not read
+                seen[self.source.occurring(rest)] = True
+                return np.flatnonzero(seen)
         typed = -1 if self.type_label is None else self.type_label
         for labels, s, o in self.source.triples():
             seen[s] = True

@@ -24,6 +24,7 @@ from graphdb.storage.persisted.packing import persistable
 
 Ints = NDArray[np.int64]
 Direction = Literal["out", "in", "both"]
+OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 Layer = Literal["direct", "hashed", "spans"]
 
 GROUP_BYTES = 128

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -15,7 +17,8 @@ from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.cost import Estimates, estimate
-from graphdb.plan.counting.inclusion_exclusion import Expansion
+from graphdb.plan.counting.costs import CountingCosts
+from graphdb.plan.counting.inclusion_exclusion import Expansion, Member
 from graphdb.plan.executor import Control
 from graphdb.plan.explain import explain, explain_text
 from graphdb.plan.ordering import order as ordering
@@ -273,3 +276,21 @@ def test_directions() -> None:
     assert graph.degrees((13,), OUT).buckets == ((1, 2, 4),)
     assert graph.degrees((13,), IN).buckets == ((2, 2, 2),)
     assert graph.degrees((13,), None).buckets == ((2, 2, 2), (1, 2, 4))
+
+
+@pytest.mark.parametrize("layer", ["direct", "hashed", "spans"])
+def test_counting_expects_the_degrees_that_an_edge_leads_to(layer: Any) -> None:
+    """Of single labels and directions what statistics say, of others partitions; never the opposite one."""
+    triples = np.unique(np.random.default_rng(7).integers(0, [30, 3, 40], (300, 3)), axis=0)
+    for labels, direction in [((1,), "out"), ((1,), "in"), ((0, 2), "out"), ((1,), "both")]:
+        graph = DataGraph(ArraySource(*triples.T, 40), layer=layer)
+        costs, member, arrival = CountingCosts(graph, []), Member(labels, direction, False), Member((0,), "in", False)
+        out = {(a, b) for a, label, b in triples.tolist() if label in labels}
+        near = {"out": out, "in": {(b, a) for a, b in out}, "both": out | {(b, a) for a, b in out}}[direction]
+        degree = Counter(a for a, _ in near)
+        assert costs.keys(member) == len(degree)
+        assert costs.mean(member) == pytest.approx(len(near) / len(degree))
+        assert graph.has_partition(labels, direction) == (direction == "both" or len(labels) > 1)
+        led = [a for a, label, _ in triples.tolist() if label == 0]
+        assert costs.biased(member, arrival) == pytest.approx(sum(degree[a] for a in led) / len(led))
+        assert not graph.has_partition((0,), "out")

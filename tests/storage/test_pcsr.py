@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphdb.storage.graph import data_graph
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
-from graphdb.storage.graph.pcsr import GROUP_BYTES, build_partition
+from graphdb.storage.graph.pcsr import GROUP_BYTES, OPPOSITE, build_partition
 from tests.fuzz import scaled
 
 TYPE = 0
@@ -44,6 +46,9 @@ def test_neighbours_and_codes(data: Any, labels: Any, direction: Any, layer: Any
             want.setdefault(b, {}).setdefault(a, []).append(2 * label + 1)
     assert partition.neighbours.dtype == dtype
     assert partition.keys.tolist() == sorted(want)
+    reached = sorted({neighbour for near in want.values() for neighbour in near})
+    assert graph.keys(labels, OPPOSITE[direction]).tolist() == reached
+    assert layer == "spans" or direction == "both" or not graph.has_partition(labels, OPPOSITE[direction])
     assert partition.max_degree == max(map(len, want.values()), default=0)
     together = [u for vertex in range(RESOURCES + LITERALS) for u in sorted(want.get(vertex, {}))]
     everyone = partition.neighbours_of_all(np.arange(RESOURCES + LITERALS), len(together))
@@ -108,6 +113,17 @@ def test_the_cache_keeps_to_its_budget_and_gives_the_same_again() -> None:
     assert again is not first
     np.testing.assert_array_equal(again.neighbours, first.neighbours)
     assert graph.cached_bytes == again.nbytes
+
+
+@settings(max_examples=scaled(50), deadline=None)
+@given(triples, st.sampled_from([0, 3, 1000]))
+def test_universe(data: Any, looked_for: int) -> None:
+    """Whether all triples are read for it, or those are looked for that have no vertex label."""
+    s, p, o = (list(column) for column in zip(*data, strict=True)) if data else ([], [], [])
+    graph = DataGraph(ArraySource(s, p, o, RESOURCES, LITERALS, TYPE))
+    want = {a for a, _, _ in data} | {b for _, label, b in data if label != TYPE and b < RESOURCES}
+    with patch.object(data_graph, "_LOOKED_FOR", looked_for):
+        assert graph.universe().tolist() == sorted(want)
 
 
 def test_universe_and_members() -> None:

@@ -12,7 +12,7 @@ from graphdb.execute.paths.path_rows import PathRows
 from graphdb.plan.executor import Control
 from graphdb.plan.paths import PathStep
 from graphdb.storage.graph.data_graph import DataGraph
-from graphdb.storage.graph.pcsr import Direction, Partition
+from graphdb.storage.graph.pcsr import OPPOSITE, Partition
 
 Ints = NDArray[np.int64]
 
@@ -20,8 +20,6 @@ FAR = np.iinfo(np.int32).max
 """Longer than any path."""
 BUDGET = 1 << 20
 """Neighbours that a kernel looks at before it returns: some milliseconds."""
-
-_BACK: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class Traversal:
         if step.along is not None:
             nodes = vertices * (1 + len(step.along.pieces))
             return cls(step, control, step.along.away, step.along.back, vertices, nodes, longest)
-        away, back = (graph.partition(step.labels, way) for way in (step.direction, _BACK[step.direction]))
+        away, back = (graph.partition(step.labels, way) for way in (step.direction, OPPOSITE[step.direction]))
         return cls(step, control, away, back, vertices, vertices, longest)
 
     @property
@@ -69,7 +67,7 @@ class Traversal:
     def code(self, partition: Partition) -> int:
         """The code of all edges of a partition without codes."""
         step = self.step
-        direction = step.direction if partition is self.away else _BACK[step.direction]
+        direction = step.direction if partition is self.away else OPPOSITE[step.direction]
         return step.labels[0] << 1 | (direction == "in") if step.labels else 0
 
     def coded(self, found: PathRows, starts: Ints, walks: Ints) -> PathRows:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.plan.counting.inclusion_exclusion import OPPOSITE, Member
+from graphdb.plan.counting.inclusion_exclusion import Member
 from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.storage.graph.derived.edge_subset import is_one_label
+from graphdb.storage.graph.pcsr import Partition
 
 Ints = NDArray[np.int64]
 
@@ -81,18 +83,22 @@ class CountingCosts:
         return self._figures[member]
 
     def _degrees(self, member: Member) -> NDArray[np.float64]:
+        if member.direction != "both" and is_one_label(member.labels):  # statistics say the same, without a partition
+            known = self._graph.statistics(member.labels)
+            count = known.subjects if member.direction == "out" else known.objects
+            return np.array([count, known.triples / max(count, 1)])
         partition = self._graph.partition(member.labels, member.direction)
-        entries, keys = float(len(partition.neighbours)), float(len(partition.keys))
+        entries, keys = float(len(_neighbours(partition))), float(len(partition.keys))
         return np.array([keys, entries / max(keys, 1.0)])
 
     def _overlap(self, member: Member, arrival: Member) -> float:
         # An edge leads to a vertex with probability proportional to how many of its kind do.
         partition = self._graph.partition(member.labels, member.direction)
-        leads = self._graph.partition(arrival.labels, OPPOSITE[arrival.direction])
-        often = leads.lengths().astype(np.float64)
-        own = np.zeros(self._graph.vertices)
+        leading = self._graph.partition(arrival.labels, arrival.direction)
+        own = np.zeros(self._graph.vertices, np.int64)
         own[partition.keys] = partition.lengths()
-        return float((own[leads.keys] * often).sum() / max(often.sum(), 1.0))
+        reached = _neighbours(leading)
+        return float(own[reached].sum() / max(len(reached), 1))
 
     def _sampled(self, member: Member) -> float:
         """The share of sampled wedges y - x - z whose ends are joined; the same sample every time."""
@@ -116,3 +122,8 @@ class CountingCosts:
             low, high = np.where((low < high) & right, middle + 1, low), np.where(right, high, np.minimum(middle, high))
         closed = (low < end) & (neighbours[np.minimum(low, len(neighbours) - 1)] == z)
         return float(min(1.0, max((closed.sum() + 0.5) / (len(x) + 1), floor)))
+
+
+def _neighbours(partition: Partition) -> NDArray[np.signedinteger]:
+    """The neighbours of all vertices, of each in one run."""
+    return partition.laid_out()[1] if partition.layer == "spans" else partition.neighbours

@@ -26,11 +26,11 @@ from graphdb.plan.checks import Check, EdgeCount, EdgesDiffer, Never, NotBothEqu
 from graphdb.plan.counting.stars import alike_leaves, all_different
 from graphdb.plan.injectivity import closure, coincidences
 from graphdb.storage.graph.data_graph import DataGraph
-from graphdb.storage.graph.pcsr import Direction
+from graphdb.storage.graph.derived.edge_subset import is_one_label
+from graphdb.storage.graph.pcsr import OPPOSITE, Direction
 
 Ints = NDArray[np.int64]
 
-OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 
 MOST_STATES = 5000
 """Beyond so many quotients (before isomorphic ones are merged) inclusion–exclusion is given up."""
@@ -346,6 +346,8 @@ class Expansion:
         return known
 
     def _is_simple(self, labels: tuple[int, ...] | None, direction: Direction) -> bool:
+        if direction != "both" and is_one_label(labels):
+            return True
         known = self._simple.get((labels, direction))
         if known is None:
             known = self._simple[labels, direction] = self._graph.partition(labels, direction).simple

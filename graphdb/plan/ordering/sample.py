@@ -200,7 +200,7 @@ class Walks:
         for link in self._links:
             if vertex in (link.source, link.target):
                 way: Direction = "both" if not link.directed else "out" if link.source == vertex else "in"
-                keys.append(self._graph.partition(link.labels, way).keys)
+                keys.append(self._graph.keys(link.labels, way))
         return min(keys, key=len) if keys else self._graph.universe()
 
 

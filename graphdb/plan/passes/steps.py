@@ -14,12 +14,11 @@ from graphdb.plan.checks import HasSignature, IsCandidate, Neighbours, Relation
 from graphdb.plan.passes.code_motion import shared_prefixes
 from graphdb.plan.passes.draft import Draft
 from graphdb.plan.physical import EdgeStep, VertexStep
-from graphdb.storage.graph.pcsr import Direction
+from graphdb.storage.graph.pcsr import OPPOSITE
 from graphdb.storage.graph.signatures import required_bits
 
 Ints = NDArray[np.int64]
 
-_OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
 
 SMALL = 1024
 """Candidate sets up to this size are intersected like a neighbour list; larger ones are asked value by value."""
@@ -110,7 +109,7 @@ def _implies(draft: Draft, relation: Relation, candidates: Ints, visits: float) 
     """Whether all that a relation leads to are candidates; not asked where finding out costs more than testing."""
     if visits < draft.graph.statistics(relation.labels).triples:
         return False
-    reached = draft.partition(Relation(relation.labels, _OPPOSITE[relation.direction])).keys
+    reached = draft.graph.keys(relation.labels, OPPOSITE[relation.direction])
     if len(reached) > len(candidates):
         return False
     at = np.searchsorted(candidates, reached)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.arrays.sorted_sets import places
+from graphdb.storage.graph.derived.closure import closure_of
 
 Ints = NDArray[np.int64]
 
@@ -77,3 +78,8 @@ class EdgeSubset:
 def is_subset(number: int) -> bool:
     """Whether what stands in the place of an edge label is the number of a subset of edges."""
     return number >= _IS_SUBSET
+
+
+def is_one_label(labels: tuple[int, ...] | None) -> bool:
+    """Whether edge labels are a single one of the data, and neither a closure nor a subset."""
+    return labels is not None and len(labels) == 1 and closure_of(labels[0]) is None and not is_subset(labels[0])
