@@ -84,8 +84,10 @@ class SearchesBeside:
         return "join" if way == "join" else "search"
 
     def note(self, plan: PhysicalPlan, counting: bool, strategy: str, seconds: float) -> None:
-        """Learn what a run of all matches took, unless it shared the host with a compiler."""
-        if not self.busy and self.saved(plan, counting):
+        """Learn what a run of all matches took, unless it shared the host with a compiler: also where a join is
+        expected to be sooner, since its lists may come more slowly than was expected.
+        """
+        if not self.busy and self._seconds(plan, counting)[0] > 0.0:
             strategy = RANGED if strategy == "search" and self._search.ranged(plan, counting) is not None else strategy
             self._timings(plan, counting).note(strategy, seconds)
 

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -23,6 +24,8 @@ from graphdb.gpu.search.ranges import _Ways, ranged_search
 from graphdb.gpu.search.run import Search
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.graph.array_source import ArraySource
+from graphdb.storage.graph.data_graph import DataGraph
 from tests import emulator
 from tests.execute.test_host import REPEATABLE, pattern
 from tests.gpu.executors import EMULATED, SMALL, device_executor
@@ -128,3 +131,19 @@ def test_lists_are_searched_by_ranges_where_that_is_sooner() -> None:
             assert search.ranged(plan, True) is None
             assert device.count(plan) == wanted
         assert ranged_search(plan, 100.0, TYPICAL) is None, "no range fits"
+
+
+def test_lists_that_elements_are_searched_in_are_not_left_in_host_memory() -> None:
+    """Those of hubs are the longest, and searched most often: that is not told by the mean of all lists."""
+    random = np.random.default_rng(5)
+    source, target = (random.random((2, 60_000)) ** 9 * 3_000).astype(np.int64)
+    source, label, target = np.unique(np.stack([source, 3_000 + (source + target) % 2, target]), axis=1)
+    graph = DataGraph(ArraySource(source, label, target, 3_002))
+    edges = [(0, 1, (3_000,), True), (0, 2, (3_001,), True), (1, 2, (3_001,), True)]
+    plan = make_plan(pattern(3, edges, REPEATABLE, count_only=True), graph, counting="never")
+    size = sum(each.nbytes for each in lists_of_plan(plan, True))
+    found = ranged_search(plan, size / 4, replace(TYPICAL, answer=0.0))
+    assert found is not None
+    assert not found.whole
+    assert [each.level for each in found.slots] == [0, 1]
+    assert found.link < 5 * size

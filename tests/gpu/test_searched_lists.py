@@ -234,8 +234,11 @@ def test_a_join_that_takes_longer_than_was_expected_has_its_search_compiled() ->
         device.strategies.by_name["search"] = Search(device.device, device.graph, **SMALL["search"])
         device.hint = "auto"
         those = device.strategies.beside
-        for _ in range(4):
-            those.note(plan, True, "join", 0.002 + beside.BESIDE * beside.COMPILED / 2)
+        with mock.patch.object(those, "_seconds", return_value=(0.0011, 0.0012, math.inf)):
+            assert not those.saved(plan, True)
+            for _ in range(4):
+                those.note(plan, True, "join", 0.002 + beside.BESIDE * beside.COMPILED / 2)
+            assert those.saved(plan, True), "though a join was expected to be sooner"
         with mock.patch.object(those, "_compile") as compiled:
             those.missed(plan, True)
             assert not compiled.called
