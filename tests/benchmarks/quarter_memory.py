@@ -11,23 +11,27 @@ within ``--limit`` seconds.
 
 ``--parts 4 8 16`` gives other parts, too; with ``--settle`` a thread has compiled what pays, and lists stand where searches read them, before the runs
 that count.  *copied* are the MiB that the last of them copied to the device, *link* those that it is expected to read in host memory or to copy, *x* the larger of the
-two by the lists' bytes, and *kernel* a search's time on the device.
+two by the lists' bytes, and *kernel* a search's time on the device.  ``--labelled rmat18 --combinations 1 2 4 8`` has a search go by so many ranges of
+two vertices in memory enough, which tells what going from one combination to the next takes.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 import graphdb
 from graphdb.common.errors import GraphDBError, QueryTimeout
 from graphdb.execute.host import HostExecutor
+from graphdb.gpu.card import Rates
 from graphdb.gpu.data.residency import WHOLE, lists_of_plan
 from graphdb.gpu.executor import GpuExecutor, Hint
 from graphdb.gpu.search import ranges
@@ -69,9 +73,14 @@ class Compared:
     def __init__(self, given: argparse.Namespace) -> None:
         self._runs, self._parts, self._limit, self._settle = given.runs, given.parts, given.limit, given.settle
         self._tables, self._only, self._ways = given.tables << 20, given.only, given.ways
+        self._rates = self.calibrated()
+
+    @staticmethod
+    def calibrated() -> Rates:
+        """What the first device is measured to do."""
         measured = GpuExecutor(0)
         measured.calibrate().join()
-        self._rates = measured.device.rates
+        return measured.device.rates
 
     def row(self, title: str, way: Hint, plan: PhysicalPlan, run: Callable[[Any, PhysicalPlan], int]) -> None:
         """Print what a run took that had room for all, and with each part of that, if it ended."""
@@ -192,7 +201,7 @@ def social(people: int, compared: Compared) -> None:
             compared.row(f"{title}, rows", way, make_plan(listed, graph, counting="never"), compared.rows)
 
 
-def labelled(name: str, compared: Compared) -> None:
+def _labelled_plan(name: str) -> PhysicalPlan:
     """Triangles of an R-MAT graph whose edges have one of two labels and a direction."""
     vertices, u, v = rmat(int(name.removeprefix("rmat")), 16)
     keys = np.unique(np.minimum(u, v) * vertices + np.maximum(u, v))
@@ -201,9 +210,39 @@ def labelled(name: str, compared: Compared) -> None:
     drawn = counted([(0, 1), (1, 2), (0, 2)], vertices, MatchMode.DIFFERENT_NODES)
     of = zip(drawn.edges, (0, 1, 1), strict=True)
     drawn = replace(drawn, edges=tuple(replace(e, labels=(vertices + label,), directed=True) for e, label in of))
-    plan = replace(make_plan(drawn, graph, counting="never"), clique=None)
+    return replace(make_plan(drawn, graph, counting="never"), clique=None)
+
+
+def labelled(name: str, compared: Compared) -> None:
+    """Triangles of two labels, counted."""
+    plan = _labelled_plan(name)
     for way in WAYS:
         compared.row(f"labelled {name}", way, plan, compared.count)
+
+
+def combined(name: str, sizes: list[int], runs: int) -> None:
+    """What a search of :func:`labelled` takes by so many ranges of both its first vertices, each in memory enough."""
+    plan, rates = _labelled_plan(name), Compared.calibrated()
+    wanted, size = HostExecutor().count(plan), sum(each.nbytes for each in lists_of_plan(plan, True))
+    print(f"{'ranges':<10}{'launches':>9}{'ms':>9}{'kernels':>9}{'copied, MiB':>12}{'x':>6}  right", flush=True)
+    for count in sizes:
+        ways = ranges._Ways(plan, 0.0, rates)
+        slots = tuple(sorted(ways._rows, key=ways._levels.__getitem__)[:2])
+        made = ways.made(0.0, 0.0, slots, (count, count), frozenset()) if count > 1 else None
+        executor = GpuExecutor(0, hint="search", memory_limit=4 << 30)
+        search, memory, times, right = executor.strategies.search, executor.device.memory, [], True
+        with mock.patch.multiple(search, can_be_ranged=lambda *_, made=made: made, link_seconds=lambda *_: math.inf):
+            for _ in range(runs + 2):
+                before, started = memory.uploaded, time.perf_counter()
+                right &= executor.count(plan, Control(timeout=20.0)) == wanted
+                times.append((time.perf_counter() - started) * 1000)
+        took, copied = statistics.median(times[2:]), memory.uploaded - before
+        launched = 1 if made is None else len(made.combinations)
+        print(
+            f"{f'{count} x {count}':<10}{launched:>9}{took:>9.2f}{search.milliseconds:>9.2f}{copied / 2**20:>12.1f}"
+            f"{copied / size:>6.1f}  {'yes' if right else 'NO'}",
+            flush=True,
+        )
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -213,6 +252,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--people", type=int, default=150_000, help="0: none")
     parser.add_argument("--ranges", action="store_true", help="searches go by ranges, too")
     parser.add_argument("--labelled", help="a graph: rmat18")
+    parser.add_argument(
+        "--combinations", type=int, nargs="+", help="of --labelled: only searches by so many ranges of both vertices"
+    )
     parser.add_argument("--parts", type=int, nargs="+", default=[4])
     parser.add_argument("--settle", type=int, default=0, help="runs before those that count")
     parser.add_argument("--only", nargs="+", help="of the queries, those whose names begin so")
@@ -222,6 +264,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--limit", type=float, default=10.0, help="seconds that one run may take")
     given = parser.parse_args(argv)
     ranges.MEASURED |= given.ranges
+    if given.combinations:
+        combined(given.labelled, given.combinations, given.runs)
+        return
     compared = Compared(given)
     print(HEAD, flush=True)
     if given.people:
