@@ -14,9 +14,11 @@ from dataclasses import dataclass
 
 from graphdb._version import DISTRIBUTION, __version__
 from graphdb.common.config import cores, memory_bytes, physical_memory
+from graphdb.common.errors import GraphDBError
 from graphdb.common.render import plural
 from graphdb.gpu.code import machine_code
 from graphdb.gpu.probe import probe
+from graphdb.storage.persisted import store
 
 _NAME = re.compile(r"[\w.-]+")
 _EXTRA = re.compile(r"""extra == ["'](arrow|dask|jit|notebook|rdf|yaml)["']""")
@@ -41,6 +43,7 @@ def examine(device_memory: str | None = None) -> Iterator[Finding]:
     yield from _dependencies()
     yield from _extras()
     yield _kernels()
+    yield _persisted()
     yield from _devices(None if device_memory is None else memory_bytes(device_memory, "device_memory"))
     yield _query()
 
@@ -80,6 +83,21 @@ def _kernels() -> Finding:
         return Finding("CPU kernels", f"compiled by every process anew: {place} is not used, {objection}")
     cached = f"{total - len(absent)} of {total} in {place}"
     return Finding("CPU kernels", f"compiled when they are needed (graphdb doctor --warm: now), {cached}")
+
+
+def _persisted() -> Finding:
+    """Say whether what queries derive of files persists, where, and how much that is."""
+    what, folder = "derived structures", store.FOLDER
+    try:
+        most = store.most_bytes()
+    except GraphDBError as error:
+        return Finding(what, str(error), broken=True)
+    files = f"{plural(folder.count(), 'file')} of {store.bytes_taken():,} bytes in {folder.folder()}"
+    if not most:
+        return Finding(what, f"not persisted, for GRAPHDB_PERSISTED is 0: {files}")
+    if objection := folder.objection():
+        return Finding(what, f"not persisted: {folder.folder()} is not used, {objection}")
+    return Finding(what, f"persisted when a large file is closed: {files}, at most {most:,} (GRAPHDB_PERSISTED)")
 
 
 def _dependencies() -> Iterator[Finding]:

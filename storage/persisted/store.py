@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import math
 import os
 import threading
 import time
@@ -56,6 +57,9 @@ MOST_FILES = 4096
 
 _SHARE_OF_FREE = 4
 """A share of the disk's free space, at most, is taken at a time."""
+
+LONGEST = 0.5
+"""Seconds of writing after which no further structure is begun: nobody is told why closing a file takes so long."""
 
 _TICK = 0.05
 """Seconds after which a file system that counts in less than milliseconds gives a further change another time: it goes
@@ -101,7 +105,7 @@ class PersistedStructures:
         self._unchanged = unchanged
         self._lock = lock
         self._checkpoint = checkpoint
-        self._most = 0 if path is None else _most_bytes()
+        self._most = 0 if path is None else most_bytes()
         self._stamp = stamp_of(path) if path is not None and self._most else None
         self._stopped = not self._most
         self._now: weakref.ref[StateStructures] | None = None
@@ -145,8 +149,9 @@ class PersistedStructures:
     def write(self, *, closing: bool = False) -> None:
         """Write what was derived here and is still in memory, before the file is closed.
 
-        Nothing is written where a statement is under way: it has the lock, and is to be stopped.  What this process has
-        changed is in the file once that is ``closing``.
+        What saves most time for its bytes comes first, for writing ends after :data:`LONGEST`: a process that derives
+        the rest again writes it.  Nothing is written where a statement is under way: it has the lock, and is to be
+        stopped.  What this process has changed is in the file once that is ``closing``.
         """
         if self._lock.acquire(blocking=False):
             try:
@@ -165,19 +170,21 @@ class PersistedStructures:
                 prefix = self.names_begin(state.counts(), stamp)
         if stamp is None or not prefix:
             return
-        folder = FOLDER.folder()
+        folder, until = FOLDER.folder(), time.monotonic() + LONGEST
         sizes = {}
-        for key, value in fresh.items():
+        for key, (value, _) in fresh.items():
             with suppress(NotPackable):
                 sizes[key] = files.size_of(value)
         with suppress(OSError):  # it is derived again the next time
             room = min(self._most, _free(folder) // _SHARE_OF_FREE)
             _make_room(folder, prefix, sum(sizes.values()), room)
-            for key, size in sorted(sizes.items(), key=lambda each: each[1]):
-                room -= size
-                if room < 0 or stamp_of(self._path) != stamp:
+            for key in sorted(sizes, key=lambda key: sizes[key] / max(fresh[key][1], SLOW)):
+                if sizes[key] > room:
+                    continue
+                if time.monotonic() > until or stamp_of(self._path) != stamp:
                     return
-                files.write(folder, prefix + _digest(key), fresh[key])
+                room -= sizes[key]
+                files.write(folder, prefix + _digest(key), fresh[key][0])
 
     def _stamp_of_changes(self) -> tuple[int, ...] | None:
         """Return the stamp of the file with what was changed here, once later changes have another; None without one.
@@ -208,8 +215,8 @@ class StateStructures:
         self.prefix = ""
         """How the names of its files begin; empty where no process before can have written any."""
         self._names: frozenset[str] = frozenset()
-        self._fresh: dict[tuple[Any, ...], weakref.ref[Any]] = {}
-        """What was derived here and took a while, by key."""
+        self._fresh: dict[tuple[Any, ...], tuple[weakref.ref[Any], float]] = {}
+        """What was derived here and took a while, by key, and how many seconds that was."""
 
     @property
     def possible(self) -> bool:
@@ -233,8 +240,8 @@ class StateStructures:
             return found
         started = time.perf_counter()
         value = derive()
-        if time.perf_counter() - started >= SLOW:
-            self.note(key, value)
+        if (seconds := time.perf_counter() - started) >= SLOW:
+            self.note(key, value, seconds)
         return value
 
     def find(self, key: tuple[Any, ...]) -> Any:
@@ -247,16 +254,19 @@ class StateStructures:
             return False
         return self._owner.may_find(self)
 
-    def note(self, key: tuple[Any, ...], value: object) -> None:
-        """Persist the structure of a key when the file is closed, in the place of what there was, if it still lives."""
+    def note(self, key: tuple[Any, ...], value: object, seconds: float = math.inf) -> None:
+        """Persist the structure of a key when the file is closed, in the place of what there was, if it still lives.
+
+        To derive it took so many ``seconds``; where nobody measured, it comes before all others.
+        """
         if self._is_described and _is_plain(key) and self._owner.may_note(self):
             with suppress(TypeError):  # what cannot be referred to weakly is none of our structures
-                self._fresh[key] = weakref.ref(value)
+                self._fresh[key] = weakref.ref(value), seconds
 
-    def take_fresh(self) -> dict[tuple[Any, ...], Any]:
-        """Return what was derived here and is still in memory, by key; it is noted no more."""
+    def take_fresh(self) -> dict[tuple[Any, ...], tuple[Any, float]]:
+        """Return what was derived here and is still in memory, by key, with its seconds; it is noted no more."""
         fresh, self._fresh = self._fresh, {}
-        return {key: value for key, each in fresh.items() if (value := each()) is not None}
+        return {key: (value, taken) for key, (each, taken) in fresh.items() if (value := each()) is not None}
 
 
 def stamp_of(path: str) -> tuple[int, ...] | None:
@@ -292,11 +302,25 @@ _LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 """How DuckDB's write-ahead logs end, beside the file."""
 
 
-def _most_bytes() -> int:
+def most_bytes() -> int:
+    """Return what the files of all databases may take together, as the environment says; 0 where nothing is persisted.
+
+    Raises
+    ------
+    GraphDBError
+        It says what is no size.
+    """
     chosen = os.environ.get("GRAPHDB_PERSISTED", "")
     if not chosen.strip("0"):
         return 0 if chosen else MOST_BYTES
     return memory_bytes(chosen, "GRAPHDB_PERSISTED")
+
+
+def bytes_taken() -> int:
+    """Return what the files of all databases take together."""
+    with suppress(OSError), os.scandir(FOLDER.folder()) as entries:
+        return sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
+    return 0
 
 
 def _digest(*parts: object) -> str:

@@ -9,11 +9,13 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import graphdb
 from graphdb._version import __version__
-from graphdb.shell import cli
+from graphdb.shell import cli, doctor
+from graphdb.storage.persisted import files
 from tests.programs import command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -163,6 +165,36 @@ def test_doctor() -> None:
     assert "a query             runs" in ran.stdout
     assert "GPU" in ran.stdout
     assert "extra arrow" in ran.stdout
+    assert "✓ derived structures  " in ran.stdout
+
+
+def test_doctor_says_what_persists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is, how much, and within what bound; or why nothing does."""
+    monkeypatch.setenv("GRAPHDB_CACHE_DIR", str(tmp_path))
+    folder = tmp_path / "arrays"
+
+    def said() -> tuple[str, bool]:
+        finding = doctor._persisted()
+        return finding.found, finding.broken
+
+    monkeypatch.delenv("GRAPHDB_PERSISTED", raising=False)
+    closed = "persisted when a large file is closed"
+    bound = f"at most {4 << 30:,} (GRAPHDB_PERSISTED)"
+    assert said() == (f"{closed}: 0 files of 0 bytes in {folder}, {bound}", False)
+    files.write(folder, "a", np.arange(1000))
+    size = (folder / "a").stat().st_size
+    monkeypatch.setenv("GRAPHDB_PERSISTED", "64MiB")
+    bound = "at most 67,108,864 (GRAPHDB_PERSISTED)"
+    assert said() == (f"{closed}: 1 file of {size:,} bytes in {folder}, {bound}", False)
+    monkeypatch.setenv("GRAPHDB_PERSISTED", "0")
+    assert said() == (f"not persisted, for GRAPHDB_PERSISTED is 0: 1 file of {size:,} bytes in {folder}", False)
+    monkeypatch.setenv("GRAPHDB_PERSISTED", "much")
+    found, broken = said()
+    assert found.startswith("GRAPHDB_PERSISTED 'much' is no size")
+    assert broken
+    monkeypatch.delenv("GRAPHDB_PERSISTED")
+    folder.chmod(0o755)
+    assert said() == (f"not persisted: {folder} is not used, others may use it: chmod 700 it", False)
 
 
 def test_demo_prints_statements_before_answers(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -242,6 +244,42 @@ def test_the_files_are_bounded(place: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert not old.exists()
     assert not half.exists()
     assert 0 < sum((store.FOLDER.folder() / name).stat().st_size for name in names()) <= size
+
+
+def test_closing_takes_a_moment_and_what_saves_most_comes_first(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not written by then is derived again, and written by whoever does that."""
+    write, note = files.write, store.StateStructures.note
+    worth: dict[str, float] = {}
+    written: list[str] = []
+
+    def noted(self: Any, key: Any, value: Any, seconds: float = math.inf) -> None:
+        with suppress(store.NotPackable):
+            worth[self.prefix + store._digest(key)] = files.size_of(value) / max(seconds, 1e-9)
+        note(self, key, value, seconds)
+
+    def slowly(folder: Path, name: str, value: Any) -> None:
+        time.sleep(0.02)
+        written.append(name)
+        write(folder, name, value)
+
+    monkeypatch.setattr(store.StateStructures, "note", noted)
+    monkeypatch.setattr(store, "SLOW", 1e-9)
+    monkeypatch.setattr(files, "write", slowly)
+    monkeypatch.setattr(store, "LONGEST", 0.05)
+    first, several = answers(place), set[int]()
+    for _ in range(40):
+        assert len(written) <= 3
+        assert [worth[name] for name in written] == sorted(worth[name] for name in written)
+        several.add(len(written))
+        written.clear()
+        assert answers(place) == first
+        if not written:
+            break
+    assert max(several) > 1
+    assert set(names()) <= set(worth)
+    with counted(monkeypatch) as read:
+        assert answers(place) == first
+    assert len(read) > 3
 
 
 def test_random_histories(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
