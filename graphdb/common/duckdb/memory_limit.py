@@ -2,41 +2,102 @@
 
 from __future__ import annotations
 
+import threading
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from graphdb.common.config import memory_bytes
 from graphdb.common.duckdb.temporary import Owner
+from graphdb.common.forks import lock_at_fork
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 class MoreMemory:
     """Lets DuckDB have some bytes more than its limit until a piece of work is done, however that ends.
 
     A class of its own, not a generator: where an interrupt comes before it is undone, it is undone before the next
-    statement.  The limit is that of the whole database, so another cursor sets it, which no stop of the work interrupts
-    and no aborted transaction refuses.
+    statement.  The limit is that of the whole of DuckDB, which may have several databases of ours
+    (:func:`graphdb.attach`): what their pieces of work need at once is added up.
     """
 
-    __slots__ = ("_former", "_more", "_owner")
+    __slots__ = ("_more", "_owner")
 
     def __init__(self, owner: Owner, more: int) -> None:
         self._owner, self._more = owner, more
-        self._former = ""
 
     def __enter__(self) -> None:
-        [(limit,)] = self._owner.raw.execute("SELECT current_setting('memory_limit')").fetchall()
-        # DuckDB says its limit in tenths of a unit, cut off: by half of one more it says the same the next time.
-        number, unit = limit.split()
-        self._former = f"{float(number) + 0.05:.2f} {unit}"
         self._owner.transactions.leftovers.append(self._back)
-        self._set(f"{memory_bytes(limit) + self._more}B")
+        with _LOCK:
+            cursor = self._owner.raw.cursor()
+            limit = next((each for each in _RAISED if each.is_of(cursor)), None)
+            if limit is None:
+                limit = _RaisedLimit(cursor)
+                _RAISED.append(limit)
+            limit.more[self] = self._more
+            limit.set()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._back()
         self._owner.transactions.leftovers.remove(self._back)
 
     def _back(self) -> None:
-        self._set(self._former)
+        with _LOCK:
+            for limit in list(_RAISED):
+                if self in limit.more or not limit.more:  # none, where an interrupt came between
+                    limit.set(without=self)
+                    limit.more.pop(self, None)
+                    if not limit.more:
+                        _RAISED.remove(limit)
+
+
+class _RaisedLimit:
+    """The limit of one DuckDB, which pieces of work raise.
+
+    A cursor of its own sets it, which no stop of the work interrupts and no aborted transaction refuses.
+    """
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        self._cursor = cursor
+        said = _said(cursor)
+        # DuckDB says its limit in tenths of a unit, cut off: by half of one more it says the same the next time.
+        number, unit = said.split()
+        self._former = f"{float(number) + 0.05:.2f} {unit}"
+        self._bytes = memory_bytes(said)
+        self.more: dict[MoreMemory, int] = {}
+        """Bytes that each piece of work under way needs."""
+
+    def set(self, without: MoreMemory | None = None) -> None:
+        """Set the limit to what is needed by now, or once a piece of work is done."""
+        needed = [more for work, more in self.more.items() if work is not without]
+        self._set(f"{self._bytes + sum(needed)}B" if needed else self._former)
+
+    def is_of(self, cursor: duckdb.DuckDBPyConnection) -> bool:
+        """Whether this is the limit of a cursor's DuckDB: one that is set here is seen there."""
+        before = _said(cursor)
+        if before != _said(self._cursor):
+            return False
+        try:
+            self._set(f"{2 * (self._bytes + sum(self.more.values()))}B")
+            return _said(cursor) != before
+        finally:
+            self.set()
 
     def _set(self, limit: str) -> None:
-        with self._owner.raw.cursor() as cursor:
-            cursor.execute(f"SET memory_limit = '{limit}'")
+        self._cursor.execute(f"SET memory_limit = '{limit}'")
+
+
+def _said(cursor: duckdb.DuckDBPyConnection) -> str:
+    """Return the limit of a cursor's DuckDB, as that says it."""
+    [(limit,)] = cursor.execute("SELECT current_setting('memory_limit')").fetchall()
+    return str(limit)
+
+
+_LOCK = threading.RLock()
+"""Held while a limit is looked at and set; reentrant, for what undoes interrupted work takes it again."""
+
+_RAISED: list[_RaisedLimit] = []
+"""The limits that are raised."""
+
+lock_at_fork(lambda: _LOCK)

@@ -10,11 +10,13 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import duckdb
 import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 import graphdb
+from graphdb.common.duckdb.memory_limit import MoreMemory
 from graphdb.common.errors import GraphDBError, LoadError, StorageError
 from tests.fuzz import scaled
 from tests.interrupted import interrupted
@@ -108,6 +110,35 @@ def test_an_interrupt_at_any_line_of_an_export_leaves_the_memory_limit_as_it_is(
             assert db.sql(LIMIT).scalar() == before, f"after an interrupt at line {at}"
             at += 1
         assert at > 20
+
+
+@pytest.mark.own_duckdb
+def test_exports_at_once_leave_the_memory_limit_as_it_is(tmp_path: pathlib.Path) -> None:
+    """Two databases of one DuckDB share its limit, whichever export ends first; another DuckDB has one of its own."""
+
+    def limit(connection: duckdb.DuckDBPyConnection) -> str:
+        return str(connection.sql(LIMIT).fetchall()[0][0])
+
+    with duckdb.connect(config={"memory_limit": "4GiB"}) as raw, graphdb.connect(memory_limit="16GiB") as apart:
+        apart.sql("SET memory_limit = '4GiB'")
+        raw.execute(f"ATTACH '{tmp_path / 'a.duckdb'}' AS a; ATTACH '{tmp_path / 'b.duckdb'}' AS b")
+        raw.execute("USE a")
+        with graphdb.attach(raw) as a:
+            raw.execute("USE b")
+            with graphdb.attach(raw) as b:
+                connection = apart._state.connection
+                first, second = MoreMemory(a._state.connection, 1 << 30), MoreMemory(b._state.connection, 2 << 30)
+                with MoreMemory(connection, 8 << 30):
+                    first.__enter__()
+                    assert limit(raw) == "5.0 GiB"
+                    second.__enter__()
+                    assert limit(raw) == "7.0 GiB"
+                    first.__exit__(None, None, None)
+                    assert limit(raw) == "6.0 GiB"
+                    assert limit(connection.raw) == "12.0 GiB"
+                    second.__exit__(None, None, None)
+                    assert limit(raw) == "4.0 GiB"
+                assert limit(connection.raw) == "4.0 GiB"
 
 
 @settings(max_examples=scaled(8), deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
