@@ -25,6 +25,10 @@ MOST_TURNED = 2
 """Vertices of a subtree of a plan that may be bound in several orders."""
 LEAST = 0.02
 """Bindings of a step that are expected at least: neighbours of neighbours are neighbours more often than others."""
+JOINED = 0.1
+"""Of the entries of a list, the share that is expected to be in another list, too, at least: to choose an order by."""
+SCANNED = 0.1
+"""What an entry of a list takes that is looked at and passed over, in bindings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,8 @@ class DeltaPlan:
     """By step, its parent's number, -1 for those that depend on ``edge`` alone."""
     work: float
     """Bindings expected for each one of the first step."""
+    begun: float
+    """What orders are compared by: the work expected for each entry of the first step's shortest list, in bindings."""
     enumerated: int
     """So many first steps, each the only child of the one before, bind what is wanted; the others are only counted."""
     classes: tuple[tuple[int, ...], ...] = ()
@@ -168,15 +174,17 @@ class Planner:
     def _plan(self, first: int, start: int | None) -> DeltaPlan:
         """Return the plan of a pattern edge that binds ``start`` first."""
         edges, relation = self._pattern.edges, self.numbers[self._relations[first]]
-        bound = {edges[first].source, edges[first].target}
-        done = {first}
+        ends = {edges[first].source, edges[first].target}
+        bound, done = set(ends), {first}
         steps = self._edge_steps(bound, done)
-        work, product = 1.0, 1.0
+        work, product, joined = 1.0, 1.0, 1.0
         while len(bound) < len(self._pattern.vertices):
             vertices = [found for found in self._next(bound) if start in (None, found[0])]
             vertex, legs = min(vertices, key=lambda found: self._rank(*found))
             leaf, estimate, _ = self._rank(vertex, legs)
-            if len(bound) > len({edges[first].source, edges[first].target}) and not leaf:
+            if not (others := len(bound) - len(ends)) and len(legs) > 1:
+                joined = max(estimate / max(self._fans(legs)[0], 1.0), JOINED)
+            elif others and not leaf:
                 product *= max(estimate, LEAST)
                 work += product
             start = None
@@ -196,7 +204,8 @@ class Planner:
         paired = frozenset(number for number, slots in squares.items() if not apart & set(slots))
         own = tuple(grown), tuple(parents)
         turned = self._turned(*own, first, classes, max(len(ordered), 1), paired)
-        return DeltaPlan(first, relation, *own, work, len(ordered), classes, paired, turned)
+        begun = SCANNED + joined * work
+        return DeltaPlan(first, relation, *own, work, begun, len(ordered), classes, paired, turned)
 
     def _turned(
         self,
@@ -416,10 +425,14 @@ class Planner:
             return [(vertex, ()) for vertex in range(len(self._pattern.vertices)) if vertex not in bound]
         return [(vertex, tuple(own)) for vertex, own in legs.items()]
 
+    def _fans(self, legs: tuple[Leg, ...]) -> list[float]:
+        """Return how long the lists of legs are in the mean, the shortest first."""
+        return sorted(self._sizes[leg.relation].entries / max(1, self._sizes[leg.relation].near) for leg in legs)
+
     def _rank(self, vertex: int, legs: tuple[Leg, ...]) -> tuple[bool, float, int]:
         """Return what a vertex is chosen by: no leaf, fewest bindings expected, most edges."""
         degree = len(self._near[vertex])
-        fans = sorted(self._sizes[leg.relation].entries / max(1, self._sizes[leg.relation].near) for leg in legs)
+        fans = self._fans(legs)
         candidates = self._pattern.vertices[vertex].candidates
         among = max(1, self._vertices if candidates is None else len(candidates))
         estimate = fans[0] if fans else float(among)

@@ -27,7 +27,11 @@ RANGES, LATE, LATE_MASK, ROWS_USED, ROW_CAPACITY = 21, 22, 23, 24, 25
 MARKS, MARKS_USED, MARK_CAPACITY, LEAST_MARKED = 26, 27, 28, 29
 # Changes of lists that are staged next, at least :data:`MOST_WAITING`: relation, near end, far end, key, update.
 WAITING = 30
-GRAPH_CELLS = 31
+# Of the next :data:`MOST_WAITING` updates, those that some relation may take.
+WANTED = 31
+# Whether the batch has changed an entry that it had touched before.
+TOUCHED_AGAIN = 32
+GRAPH_CELLS = 33
 
 MOST_WAITING = 64
 CHANGE_BYTES = 40

@@ -66,7 +66,7 @@ class Part:
 
         own, every = np.ascontiguousarray(rows), lists.relations.numbers[EVERY]
         edges = self._edges([lists.relations.numbers[relation] for relation in relations])
-        found = choose_induced(lists.cells.ctypes.data, lists.like, every, own, edges, self.pairs, self.extra)
+        found = choose_induced(lists.address, lists.like, every, own, edges, self.pairs, self.extra)
         chosen = own[:found, np.concatenate([[0], self.columns])]
         return np.column_stack([chosen, np.ones(found, np.int64)]) if counted else chosen
 

@@ -91,11 +91,14 @@ class Lists:
         self._free = np.full(frame.SIZES, -1, np.int64)
         self._records = np.empty((_FIRST_RECORDS, frame.RECORD_CELLS), np.int64)
         self._waiting = np.empty((frame.MOST_WAITING + 2 * len(relations.numbers), 5), np.int64)
+        self._wanted = np.empty(frame.MOST_WAITING, np.int64)
         self._parallel = np.zeros(len(relations.numbers), np.int64)
         self.vertices = Vertices(relations)
         self.words = self.vertices.words
         self._neighbours, self._codes = np.empty_like(self.like), np.empty(0, np.int32)
         self.cells = np.zeros(frame.GRAPH_CELLS, np.int64)
+        self.address = self.cells.ctypes.data
+        """Of the cells, for kernels."""
         self._lay_out()
         self.number(np.array(relations.source.edge_labels(), np.int64))
         self._fill()
@@ -104,7 +107,7 @@ class Lists:
         self._point()
         from graphdb.incremental.kernels.list_kernels import mark_lists
 
-        mark_lists(self.cells.ctypes.data, self.like, len(relations.numbers))
+        mark_lists(self.address, self.like, len(relations.numbers))
 
     @property
     def labels(self) -> Ints:
@@ -224,7 +227,7 @@ class Lists:
         old = self._late[self._late[:, 0] >= 0]
         self._rows, self._late = more, np.full((space, frame.LATE_CELLS), -1, np.int64)
         self._point()
-        rehash(self.cells.ctypes.data, old)
+        rehash(self.address, old)
 
     def extend(self) -> None:
         """Follow the vertices: they may have become more."""
@@ -355,6 +358,7 @@ class Lists:
             (frame.RECORDS, self._records),
             (frame.PARALLEL, self._parallel),
             (frame.WAITING, self._waiting),
+            (frame.WANTED, self._wanted),
             (frame.RANGES, self._ranges),
             (frame.LATE, self._late),
             (frame.MARKS, self._marks),

@@ -36,6 +36,22 @@ MOST_REUSED = 1 << 16
 """Updates of a batch that are written to memory that the next batch has, too."""
 
 
+class _Alone:
+    """Is entered by one batch at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            raise ExecutionError(
+                "a batch is under way on this matcher", hint="end it, or roll it back, before the next one"
+            )
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 class IncrementalMatcher:
     """Matches standing patterns incrementally.
 
@@ -111,7 +127,7 @@ class IncrementalMatcher:
             if a == b or not relations.disjoint(a, b)
         }
         """Candidate sets that have vertices in common, or had."""
-        self._lock = threading.Lock()
+        self._alone = _Alone()
         self._space: Ints = np.empty((0, 4), np.int64)
         """What the updates of batches are written to, one after the other."""
         self._program()
@@ -205,7 +221,7 @@ class IncrementalMatcher:
     def _staged(self, updates: Updates, vertices: VertexChanges) -> Iterator[None]:
         """Stage a batch; the end commits it, an exception rolls it back."""
         lists, version = self._lists, frame.OLD
-        with self._alone():
+        with self._alone:
             lists.vertices.begin()
             try:
                 self._stage(updates, vertices)
@@ -249,14 +265,14 @@ class IncrementalMatcher:
 
         if self._device is not None:
             self._device.end(version)
-        kernels.finish(self._lists.cells.ctypes.data, self._lists.like, version)
+        kernels.finish(self._lists.address, self._lists.like, version)
 
     def _stage(self, updates: Updates, changed: VertexChanges) -> None:
         """Put a batch into the new version."""
         from graphdb.incremental.kernels import batch_kernels as kernels
 
         lists, vertices = self._lists, self._lists.vertices
-        cells, like, old = lists.cells.ctypes.data, lists.like, vertices.sizes
+        cells, like, old = lists.address, lists.like, vertices.sizes
         sizes = tuple(a if b is None else b for a, b in zip(old, (changed.resources, changed.literals), strict=True))
         if not changed.candidates and sizes == old:
             self._put_somewhere(self._rows(updates)[0])
@@ -315,7 +331,7 @@ class IncrementalMatcher:
         int64 [batches, patterns, 2]
             Matches added and removed.
         """
-        with self._alone():
+        with self._alone:
             rows, last = self._rows(updates, np.ascontiguousarray(ends, np.int64))
             if self._parts:
                 return self._count_rows(rows, last, check)
@@ -330,7 +346,7 @@ class IncrementalMatcher:
 
         counts = np.zeros((len(last), len(self._patterns), 2), np.int64)
         state = np.zeros(3, np.int64)
-        cells, like = self._lists.cells.ctypes.data, self._lists.like
+        cells, like = self._lists.address, self._lists.like
         result = frame.YIELD
         self._searches.reserve()
         try:
@@ -398,7 +414,7 @@ class IncrementalMatcher:
 
         if self._device is not None and (rows := self._device.behind()) is not None:
             self._put(rows)
-            kernels.finish(self._lists.cells.ctypes.data, self._lists.like, frame.NEW)
+            kernels.finish(self._lists.address, self._lists.like, frame.NEW)
 
     def _put(self, rows: Ints) -> None:
         """Put changed edges into the new version, and write down which versions they are in."""
@@ -407,23 +423,12 @@ class IncrementalMatcher:
         self._catch_up()
         if self._device is not None:
             self._device.updates = len(rows)
-        cells, like, at = self._lists.cells.ctypes.data, self._lists.like, 0
+        cells, like, at = self._lists.address, self._lists.like, 0
         while at < len(rows):
             at = kernels.stage(cells, like, rows, at, len(rows))
             if at < len(rows):
                 self._lists.reserve()
         kernels.note_versions(cells, like)
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        if not self._lock.acquire(blocking=False):
-            raise ExecutionError(
-                "a batch is under way on this matcher", hint="end it, or roll it back, before the next one"
-            )
-        try:
-            yield
-        finally:
-            self._lock.release()
 
     def _rows(self, updates: Updates, ends: Ints | None = None) -> tuple[Ints, Ints]:
         """Return updates as kernels read them, until the next ones, and where their batches end, which do at ``ends``.

@@ -21,7 +21,7 @@ from graphdb.plan.injectivity import distinctness
 Ints = NDArray[np.int64]
 
 
-_SCALE = 16
+_SCALE = 64
 """Expected work is compared in so many parts of a binding."""
 
 
@@ -270,7 +270,7 @@ class _Tables:
             self._counted.append([turned, place, int(alike), when, leg])
         last = first + len(plan.steps)
         row = [plan.relation, edge.source, edge.target, self._edge_slot(plan.edge), first, last, begin, end]
-        work = min(int(plan.work * _SCALE), 1 << 30)
+        work = min(int(plan.begun * _SCALE), 1 << 30)
         self._plans.append([*row, int(edge.source == edge.target), orders, work])
 
     def _hoisted(self, plan: DeltaPlan, tree: _Tree) -> dict[int, tuple[int, int]]:

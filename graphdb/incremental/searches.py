@@ -39,7 +39,7 @@ class _Frame:
         self._own = {cell: program.tables[cell].copy() for cell in _OWN}
         for cell, table in (program.tables | self._own).items():
             self.cells[cell] = table.ctypes.data
-        self.cells[frame.GRAPH], self.cells[frame.TABLE_ROW] = lists.cells.ctypes.data, table_row
+        self.cells[frame.GRAPH], self.cells[frame.TABLE_ROW] = lists.address, table_row
         self.cells[frame.COLUMNS] = len(program.pattern.outputs)
         self.cells[frame.MOST_COPIES] = most_copies(program)
         self.cells[frame.PLAIN], self.cells[frame.PLAIN_COUNT] = relations.ctypes.data, len(relations)
@@ -164,7 +164,7 @@ class Searches:
         """Return the search of each pattern that a staged batch is searched by."""
         from graphdb.incremental.kernels.batch_kernels import choose
 
-        graph = self._lists.cells.ctypes.data
+        graph = self._lists.address
         return [
             plain if choose(graph, plain.address, full.address) == plain.address else full
             for plain, full in self._pairs

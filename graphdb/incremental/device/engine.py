@@ -364,7 +364,7 @@ class DeviceMatching:
         from graphdb.incremental.kernels.batch_kernels import pack_records
 
         packed = np.empty((len(self._lists.records), frame.CHANGE_CELLS), np.int32)
-        return packed[: pack_records(self._lists.cells.ctypes.data, packed, int(cancelled))]
+        return packed[: pack_records(self._lists.address, packed, int(cancelled))]
 
     def _log_changes(self) -> None:
         """Have the copy follow a batch that the host searched, when it is next needed."""

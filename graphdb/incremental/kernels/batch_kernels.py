@@ -35,8 +35,10 @@ from graphdb.incremental.frame import (
     RECORD_CELLS,
     RECORD_COUNT,
     RECORDS,
+    TOUCHED_AGAIN,
     UNIT,
     WAITING,
+    WANTED,
     WORDS,
     YIELD,
 )
@@ -105,6 +107,27 @@ def write_changes(graph: int, label: int, source: int, target: int, update: int,
             write_change(graph, w * 64 + lowest(bits), target, source, 2 * label + 1, update, count)
             count += 1
             bits &= bits - 1
+    return count
+
+
+@kernel
+def those_concerned(graph: int, updates: Ints, begin: int, end: int, last: int) -> int:
+    """Write which updates of ``begin … end-1`` some relation may take: how many.
+
+    There is no branch in it that depends on an update: most of them would be foretold wrongly.
+    """
+    ends, words, out = load(graph, ENDS, LONG), load(graph, WORDS, LONG), load(graph, WANTED, LONG)
+    forwards, backwards, count = load(graph, FORWARDS, LONG), load(graph, BACKWARDS, LONG), 0
+    for i in range(begin, end):
+        ahead = min(i + AHEAD, last - 1)
+        fetch(ends + updates[ahead, 1] * words * 16)
+        fetch(ends + updates[ahead, 2] * words * 16)
+        label, near, far, bits = updates[i, 0] * words, updates[i, 1] * words * 2, updates[i, 2] * words * 2, 0
+        for w in range(words):
+            bits |= load(forwards, label + w, LONG) & load(ends, near + w, LONG) & load(ends, far + words + w, LONG)
+            bits |= load(backwards, label + w, LONG) & load(ends, far + w, LONG) & load(ends, near + words + w, LONG)
+        store(out, count, i, LONG)
+        count += bits != 0
     return count
 
 
@@ -185,19 +208,21 @@ def stage(graph: int, like: Any, updates: Ints, begin: int, end: int) -> int:
             if not change_edge(graph, updates[i, 0], updates[i, 1], updates[i, 2], updates[i, 3] != 0, like):
                 return i
         return end
-    ends, stride, at = load(graph, ENDS, LONG), load(graph, WORDS, LONG) * 16, begin
+    at, wanted, count = begin, load(graph, WANTED, LONG), 0
     while at < end:
-        count = 0
-        while at < end and count < MOST_WAITING:
-            ahead = min(at + AHEAD, end - 1)
-            fetch(ends + updates[ahead, 1] * stride)
-            fetch(ends + updates[ahead, 2] * stride)
-            count = write_changes(graph, updates[at, 0], updates[at, 1], updates[at, 2], at, count)
-            at += 1
-        failed = change_waiting(graph, updates, count, like)
-        if failed >= 0:
-            return failed
-    return end
+        stop = min(at + MOST_WAITING, end)
+        found = those_concerned(graph, updates, at, stop, end)
+        at = stop
+        for number in range(found):
+            i = load(wanted, number, LONG)
+            count = write_changes(graph, updates[i, 0], updates[i, 1], updates[i, 2], i, count)
+            if count >= MOST_WAITING:
+                failed = change_waiting(graph, updates, count, like)
+                if failed >= 0:
+                    return failed
+                count = 0
+    failed = change_waiting(graph, updates, count, like)
+    return end if failed < 0 else failed
 
 
 @entry("i8, T, i8[:], i8[:, :], i8 -> i8")
@@ -225,7 +250,9 @@ def withdraw(graph: int, like: Any, vertices: Ints, relations: Ints, begin: int)
 
 @entry("i8, T -> i8")
 def note_versions(graph: int, like: Any) -> int:
-    """Write the versions into the records of entries: how many are in one version alone."""
+    """Write the versions into the records of entries that have changed since: how many are in one version alone."""
+    if load(graph, TOUCHED_AGAIN, LONG) == 0:
+        return load(graph, RECORD_COUNT, LONG)
     records, codes = load(graph, RECORDS, LONG), load(graph, CODES, LONG)
     changed = 0
     for i in range(load(graph, RECORD_COUNT, LONG)):
@@ -261,6 +288,7 @@ def finish(graph: int, like: Any, version: int) -> None:
     for i in range(load(graph, RECORD_COUNT, LONG)):
         leave(graph, records + i * RECORD_CELLS * 8, version, like)
     store(graph, RECORD_COUNT, 0, LONG)
+    store(graph, TOUCHED_AGAIN, 0, LONG)
 
 
 @entry("i8, T, i8[:, :], i8[:, :], i8[:], i8[:, :, :], i8[:], i8 -> i8")

@@ -36,6 +36,7 @@ from graphdb.incremental.kernels.hoisting_kernels import open_counted
 from graphdb.incremental.kernels.leaf_kernels import count_leaf, other_slot
 from graphdb.incremental.kernels.list_kernels import row_of
 from graphdb.incremental.kernels.step_kernels import (
+    FAR_LONGER,
     admits,
     block_of,
     counted_of,
@@ -50,9 +51,6 @@ from graphdb.incremental.kernels.step_kernels import (
 )
 from graphdb.storage.compile.kernels import fetch, kernel, load, store
 from graphdb.storage.graph.pcsr_kernels import find
-
-FAR_LONGER = 8
-"""A list that is more than so many times as long as another one is searched, and not merged with it."""
 
 
 @kernel

@@ -49,6 +49,7 @@ from graphdb.incremental.frame import (
     STRIDE,
     TABLE,
     TOUCHED,
+    TOUCHED_AGAIN,
     UNIT,
     UNITS,
     USED,
@@ -229,14 +230,15 @@ def mark_lists(graph: int, like: Any, relations: int) -> None:
 
 
 @kernel
-def note(graph: int, relation: int, near: int, far: int, key: int, row: int, place: int) -> None:
-    """Write a record of an entry that the batch touches for the first time, at a place of its list."""
+def note(graph: int, relation: int, near: int, far: int, key: int, version: int, row: int, place: int) -> None:
+    """Write a record of an entry that the batch touches for the first time, at a place of its list, and its version."""
     count = load(graph, RECORD_COUNT, LONG)
     record = load(graph, RECORDS, LONG) + count * RECORD_CELLS * 8
     store(record, 0, relation, LONG)
     store(record, 1, near, LONG)
     store(record, 2, far, LONG)
     store(record, 3, key, LONG)
+    store(record, 4, version, LONG)
     store(record, 5, row - load(graph, ROWS, LONG), LONG)
     store(record, 6, place, LONG)
     store(graph, RECORD_COUNT, count + 1, LONG)
@@ -290,10 +292,12 @@ def change(graph: int, relation: int, near: int, far: int, key: int, inserted: b
             after = code | NEW if inserted else code & ~NEW
             if after == code:
                 return True
-            if code & TOUCHED == 0:
-                if full:
-                    return False
-                note(graph, relation, near, far, key, row, at - begin)
+            if code & TOUCHED:
+                store(graph, TOUCHED_AGAIN, 1, LONG)
+            elif full:
+                return False
+            else:  # it was in both versions
+                note(graph, relation, near, far, key, OLD, row, at - begin)
                 mark(graph, relation, row, far, True, True)
             store(codes, at, after | TOUCHED, INT)
             count_versions(row, code, after)
@@ -327,7 +331,7 @@ def change(graph: int, relation: int, near: int, far: int, key: int, inserted: b
         mark(graph, relation, row, far, True, True)
     else:
         mark_list(graph, relation, row, like)
-    note(graph, relation, near, far, key, row, at - begin)
+    note(graph, relation, near, far, key, NEW, row, at - begin)
     lengthened(graph, relation, near, size + 1)
     return True
 

@@ -55,6 +55,8 @@ from graphdb.storage.compile.kernels import inlined, kernel, load, store
 
 LONG_LIST = 48
 """Entries of a list that is searched, and not scanned, for the next value."""
+FAR_LONGER = 16
+"""A list that is more than so many times as long as what is looked up in it is searched, and not merged with it."""
 
 
 @kernel
@@ -347,7 +349,16 @@ def those_joined(search: int, graph: int, number: int, out: int, count: int, lik
             left += joins(search, graph, leg, span, value, like)
     else:
         neighbours, place, end = load(graph, NEIGHBOURS, LONG), load(span, 0, LONG), load(span, 1, LONG)
-        long, codes = end - place > LONG_LIST, load(graph, CODES, LONG)
+        long, codes = end - place > FAR_LONGER * count, load(graph, CODES, LONG)
+        if not long and not mixed:
+            i = 0
+            while i < count and place < end:  # without a branch that depends on a value
+                value, other = load(out, i, LONG), load(neighbours, place, like)
+                store(out, left, value, LONG)
+                left += value == other
+                i += value <= other
+                place += other < value
+            count = 0
         for i in range(count):
             value = load(out, i, LONG)
             if long:
