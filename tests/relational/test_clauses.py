@@ -110,6 +110,10 @@ JOINS: list[tuple[str, list[tuple[Any, ...]]]] = [
         [("Ada", 3), ("Bob", 2), ("Cy", 3), ("Dan", 1)],
     ),
     (
+        "MATCH (a) RETURN a.name, COUNT { MATCH (a)-->(b) RETURN DISTINCT b.age AS x, b UNION ALL MATCH (a)<--(b) RETURN b.age AS x, b } AS n",
+        [("Ada", 3), ("Bob", 2), ("Cy", 4), ("Dan", 1)],
+    ),
+    (
         "MATCH (a:P) WITH a.age AS x RETURN x, COUNT { MATCH (b) WHERE b.age < x RETURN DISTINCT b.age > 6 } AS n",
         [(36, 1), (40, 2), (None, 0)],
     ),

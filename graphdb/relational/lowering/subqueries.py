@@ -21,6 +21,7 @@ from graphdb.relational.lowering.needs import only_matches
 from graphdb.relational.lowering.semijoins import Semijoins
 from graphdb.relational.program import Applied, Called, Computed, Counted
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
+from graphdb.relational.projection.return_clause import returns_each
 from graphdb.relational.projection.sql import Projection, listed
 from graphdb.relational.projection.vectorized import counted, grouped_counts, groups_of, rows_of
 from graphdb.relational.vectors.algebra import Rows
@@ -453,7 +454,8 @@ def _query_of(node: Subquery) -> ast.Composite:
             parts = [query.clauses]
         case ast.Subquery(query=ast.Composite() as union):
             parts, once = union.parts, len(union.parts) > 1 and not union.keeps_all
-    any_will_do = not (once or _collects(node))
+    each = all(returns_each(part[-1]) for part in parts if isinstance(part[-1], ast.ReturnClause))
+    any_will_do = each and not (once or _collects(node))
     return ast.Composite(tuple(_returning(part, node.span, any_will_do) for part in parts), not once, node.span)
 
 
@@ -469,9 +471,7 @@ def _one_match(node: Subquery) -> tuple[list[ast.MatchClause], ast.Expression | 
     matches = leading(clauses)
     if not matches or len(matches) < len(clauses):
         return None
-    if not isinstance(returns, ast.ReturnClause) or returns.distinct or returns.order_by or returns.star:
-        return None
-    if returns.skip is not None or returns.limit is not None or any(map(contains_aggregate, returns.items)):
+    if not isinstance(returns, ast.ReturnClause) or returns.order_by or returns.star or not returns_each(returns):
         return None
     value = returns.items[0].expression if _collects(node) else None
     return None if any(subqueries_in(value)) else (matches, value)
@@ -483,10 +483,7 @@ def _returning(part: Sequence[ast.ClauseNode], span: Span, any_will_do: bool) ->
     *clauses, last = part
     if not isinstance(last, ast.ReturnClause):
         return (*part, one)
-    cut = last.distinct or last.skip is not None or last.limit is not None
-    if not any_will_do or cut or any(contains_aggregate(item.expression) for item in last.items):
-        return tuple(part)
-    return (*clauses, one)
+    return (*clauses, one) if any_will_do else tuple(part)
 
 
 def leading(clauses: Sequence[ast.ClauseNode], known: Collection[str] = ()) -> list[ast.MatchClause]:

@@ -64,6 +64,12 @@ def window_of(
     return number(returns.skip, "SKIP") or 0, number(returns.limit, "LIMIT")
 
 
+def returns_each(returns: ast.ReturnClause) -> bool:
+    """Whether a clause returns a row for each row: nothing is grouped, made distinct or cut."""
+    cut = returns.distinct or returns.skip is not None or returns.limit is not None
+    return not (cut or any(contains_aggregate(item.expression) for item in returns.items))
+
+
 def combines_aggregates(items: Iterable[ast.ReturnItem]) -> bool:
     """Whether something that depends on the row stands beside an aggregate in an expression: it is made of keys."""
     return any(contains_aggregate(item.expression) and _names_keys(item.expression, frozenset()) for item in items)
