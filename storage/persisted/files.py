@@ -1,15 +1,17 @@
 """Files of arrays: written whole or not at all, mapped into memory when they are read.
 
-A file has 64 bytes that say how long its description is and what its arrays add up to, the description as JSON, and
+A file has 128 bytes that say how long its description is and what its arrays add up to, the description as JSON, and
 the arrays, each at a multiple of 64 bytes.  A digest covers the description, and a sum the arrays: the sum runs at the
-speed of memory, and shows what was written half, or lost by a disk.  Against somebody who means harm there is the
-folder: it is private, and so is each file (:mod:`graphdb.storage.compile.cache`).
+speed of memory, and shows what a disk lost when the machine stopped.  What was written, or added up, since the machine
+was started is not added up again: it would take longer than all else that a first query does.  Against somebody who
+means harm there is the folder: it is private, and so is each file (:mod:`graphdb.storage.compile.cache`).
 
 An array that is mapped is a private copy of what is written, page by page: whoever changes one changes no file.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import mmap
@@ -28,9 +30,11 @@ from numpy.typing import NDArray
 from graphdb.storage.compile.cache import FRESH, is_private
 from graphdb.storage.persisted.packing import packed, unpacked
 
-_HEAD = struct.Struct("<16s32sQQ")
-"""What it is, the digest of the description, its length, the sum of the arrays."""
-_MAGIC = b"graphdb arrays 1"
+_HEAD = struct.Struct("<16s32sQQ16s48x")
+"""What it is, the digest of the description, its length, the sum of the arrays, when they were known to be whole."""
+_MAGIC = b"graphdb arrays 2"
+_KNOWN_AT = 64
+"""Where that stands: the id of the machine's start (:func:`_start`)."""
 _ALIGNED = 64
 
 _MAPPED = 1 << 20
@@ -75,7 +79,7 @@ def write(folder: Path, name: str, value: Any) -> None:
     descriptor, fresh = tempfile.mkstemp(dir=folder, prefix=FRESH)  # only the user can read and write it
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(_HEAD.pack(_MAGIC, hashlib.sha256(text).digest(), len(text), total))
+            file.write(_HEAD.pack(_MAGIC, hashlib.sha256(text).digest(), len(text), total, _start()))
             file.write(text.ljust(_aligned(len(text)), b" "))
             for array in arrays:
                 file.write(_bytes(array).data)
@@ -99,20 +103,44 @@ def read(folder: Path, name: str) -> Any:
             return None
         with suppress(OSError):
             os.utime(descriptor)  # it was used
+        memory: bytearray | mmap.mmap
         if found.st_size >= _MAPPED and len(_maps) < _MOST_MAPPED:
-            _maps.add(mapped := mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY))
-            return _value_in(mapped)
-        with open(descriptor, "rb", closefd=False) as file:
-            return _value_in(bytearray(file.read()))
+            _maps.add(memory := mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY))
+        else:
+            with open(descriptor, "rb", closefd=False) as file:
+                memory = bytearray(file.read())
+        value, added_up = _value_in(memory)
+        if added_up:
+            _note_whole(folder / name)
+        return value
     except (OSError, ValueError, KeyError, TypeError, IndexError, struct.error):
         return None
     finally:
         os.close(descriptor)
 
 
-def _value_in(memory: bytearray | mmap.mmap) -> Any:
-    """Return the value of a file's content; raise where it is damaged."""
-    magic, digest, length, total = _HEAD.unpack_from(memory)
+def _note_whole(path: Path) -> None:
+    """Write into a file that its arrays were found to be whole."""
+    with suppress(OSError):  # they are added up again
+        descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if is_private(os.fstat(descriptor)):
+                os.pwrite(descriptor, _start(), _KNOWN_AT)
+        finally:
+            os.close(descriptor)
+
+
+@functools.cache
+def _start() -> bytes:
+    """Return the id that the system gave the machine's last start; zeros where it gives none."""
+    with suppress(OSError, ValueError):
+        return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip().replace("-", ""))
+    return bytes(16)
+
+
+def _value_in(memory: bytearray | mmap.mmap) -> tuple[Any, bool]:
+    """Return the value of a file's content, and whether its arrays were added up; raise where it is damaged."""
+    magic, digest, length, total, known = _HEAD.unpack_from(memory)
     text = memory[_HEAD.size : _HEAD.size + length]
     if magic != _MAGIC or hashlib.sha256(text).digest() != digest:
         raise ValueError("the description is damaged")
@@ -120,9 +148,10 @@ def _value_in(memory: bytearray | mmap.mmap) -> Any:
     begin = _HEAD.size + _aligned(length)
     if len(memory) != begin + found["bytes"]:
         raise ValueError("the file is not complete")
-    if _sum(np.frombuffer(memory, np.uint8, offset=begin)) != total:
+    unknown = known != _start() or not any(known)
+    if unknown and _sum(np.frombuffer(memory, np.uint8, offset=begin)) != total:
         raise ValueError("an array is damaged")
-    return unpacked(found["value"], [_array(memory, begin, *each) for each in found["arrays"]])
+    return unpacked(found["value"], [_array(memory, begin, *each) for each in found["arrays"]]), unknown
 
 
 def _array(memory: bytearray | mmap.mmap, begin: int, dtype: str, shape: Sequence[int], at: int) -> NDArray[Any]:

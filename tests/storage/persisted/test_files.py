@@ -130,9 +130,10 @@ def test_a_partition_that_changes_in_place_is_not_written() -> None:
 
 
 @pytest.mark.parametrize("name", ["both", "texts", "large"])
-def test_damage_is_found(tmp_path: Path, name: str) -> None:
+def test_damage_is_found(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever bit is another, and wherever the file ends: it is not read, or its padding was hit."""
     files.write(tmp_path, "x", VALUES[name])
+    monkeypatch.setattr(files, "_start", lambda: b"the next start  ")
     whole, rng = (tmp_path / "x").read_bytes(), random.Random(7)
     refused = 0
     for _ in range(300):
@@ -150,6 +151,29 @@ def test_damage_is_found(tmp_path: Path, name: str) -> None:
     page[4096:8192] = bytes(4096)  # as a disk leaves it that lost its power
     (tmp_path / "x").write_bytes(page)
     assert files.read(tmp_path, "x") is None
+
+
+def test_arrays_are_added_up_once_for_each_start_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written since needs no sum; without the system's word, each reading does."""
+    added: list[int] = []
+    sum_of = files._sum
+    monkeypatch.setattr(files, "_sum", lambda data: added.append(len(data)) or sum_of(data))
+    for start, sums in ((b"the first start ", 0), (b"the second start", 1), (bytes(16), 2)):
+        monkeypatch.setattr(files, "_start", lambda start=start: start)
+        if not sums:
+            files.write(tmp_path, "x", VALUES["large"])
+        added.clear()
+        assert same(files.read(tmp_path, "x"), VALUES["large"])
+        assert same(files.read(tmp_path, "x"), VALUES["large"])
+        assert len(added) == sums
+        assert stat.S_IMODE((tmp_path / "x").stat().st_mode) == 0o600
+
+
+def test_the_system_names_its_start() -> None:
+    assert len(files._start()) == 16
+    assert any(files._start()) == Path("/proc/sys/kernel/random/boot_id").exists()
 
 
 def test_fields_of_another_version_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

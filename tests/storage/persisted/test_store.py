@@ -98,7 +98,7 @@ def test_damaged_files_are_derived_again(place: Path, monkeypatch: pytest.Monkey
     first = answers(place)
     for at, name in enumerate(names()):
         content = bytearray((store.FOLDER.folder() / name).read_bytes())
-        content[70] ^= 1
+        content[files._HEAD.size + 6] ^= 1
         (store.FOLDER.folder() / name).write_bytes(content if at % 2 else content[: len(content) // 2])
     with counted(monkeypatch) as read:
         assert answers(place) == first
