@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -86,3 +88,33 @@ def test_properties_that_no_statement_reads_are_not_gathered_for_all_rows(monkey
         monkeypatch.setattr(ValueColumn, "gather", counted)
         assert db.query(query).fetchall() == [("name 9", 899), ("name 8", 809)]
     assert sum(texts) < 90
+
+
+def test_what_conditions_of_optional_matches_ask_for_is_read_once() -> None:
+    """A number that some lack, a point in time with an offset, a label and a property of an edge, against Python."""
+    draw, zone = random.Random(5), timezone(timedelta(hours=2))
+    numbers = [draw.choice([None, *range(9)]) for _ in range(40)]
+    times = [datetime(2020, 1, 1 + draw.randrange(20), tzinfo=zone) for _ in range(40)]
+    edges = sorted({(draw.randrange(40), draw.randrange(40)) for _ in range(160)})
+    with graphdb.connect(device="cpu", threads=1) as database:
+        rows = [{"i": i, "k": k, "t": t} for i, (k, t) in enumerate(zip(numbers, times, strict=True))]
+        database.query("UNWIND $rows AS r CREATE (:A {i: r.i, k: r.k, t: r.t})", rows=rows)
+        database.query("MATCH (v:A) WHERE v.i % 3 = 0 SET v:B")
+        text = "UNWIND $rows AS r MATCH (a:A {i: r[0]}), (b:A {i: r[1]}) CREATE (a)-[:K {w: r[0] + r[1]}]->(b)"
+        database.query(text, rows=[list(pair) for pair in edges])
+        text = (
+            "MATCH (a:A) OPTIONAL MATCH (a)-[e:K]->(b) WHERE b.k > a.k AND b.t >= a.t AND e.w % 5 <> a.i % 5 "
+            "AND (NOT b:B OR a.i < 7) WITH a, count(CASE WHEN b.k < 6 THEN b END) AS n, min(b.t) AS t, sum(e.w) AS w, "
+            "count(CASE WHEN b:B THEN 1 END) AS l RETURN a.i, n, t, w, l ORDER BY a.i"
+        )
+        wanted: list[tuple[Any, ...]] = []
+        for i, (k, t) in enumerate(zip(numbers, times, strict=True)):
+            found = [b for a, b in edges if a == i and k is not None and (numbers[b] or -1) > k and times[b] >= t]
+            found = [b for b in found if (i + b) % 5 != i % 5 and (b % 3 or i < 7)]
+            least = min((times[b] for b in found), default=None)
+            small, of_b = sum((numbers[b] or 0) < 6 for b in found), sum(b % 3 == 0 for b in found)
+            wanted.append((i, small, least, sum(i + b for b in found), of_b))
+        assert sum(w > 0 for *_, w, _ in wanted) > 10
+        assert database.query(text).fetchall() == wanted
+        (statement,) = [line for line in database.explain(text).splitlines() if "LEFT JOIN (SELECT" in line]
+        assert statement.count(" JOIN ") == 3, "rows with the match, all rows with these, what the result is ordered by"

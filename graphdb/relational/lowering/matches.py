@@ -21,10 +21,10 @@ from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.pattern.paths.lengths import OF_PATHS, length_name
 from graphdb.pattern.paths.unroll import Version, plain_versions
 from graphdb.relational.lowering.joins import Setting, in_parts
-from graphdb.relational.lowering.needs import available, needs_of, only, read_beside
+from graphdb.relational.lowering.needs import available, is_of, needs_of, only, read_beside
 from graphdb.relational.lowering.subqueries import AT
 from graphdb.relational.lowering.traversals import Traversals
-from graphdb.relational.projection.late import needed_first
+from graphdb.relational.projection.late import gathered_in, needed_first
 from graphdb.relational.projection.relation import (
     MATCHES,
     ROW,
@@ -118,20 +118,19 @@ class Matches(Traversals):
             if versions is None:
                 rows = Source.made(f"(SELECT l.*, l.rowid AS row FROM {left.source} l)", left.source)
                 start = replace(left, source=rows, variables={**left.variables, ROW: AT})
-                return self._by_row(
-                    left, [self._with_paths(start, matches, live, _drops(rest[0]), _least(rest[0]))], live, how
-                )
+                found = self._with_paths(start, matches, live, _drops(rest[0]), _least(rest[0]))
+                return self._by_row(left, [found], live, how, rest)
             joined = [
                 _aliased(self._joined(left, self._bound_from(v.matches, left), live | {*v.same.values()}, "join"), v)
                 for v in versions
             ]
-            return self._by_row(left, list(map(_numbered, joined)), live, how)
+            return self._by_row(left, list(map(_numbered, joined)), live, how, rest)
         bound = self._bound_from(matches, left)
         if how == "JOIN" or not bound.residual:
             names = {*left.variables, *bound.variables}
             duplicates = self._duplicates(rest[0], names, bound.residual)
             return self._joined(left, bound, live, "join" if how == "JOIN" else "outer join", duplicates, rest)
-        return self._by_row(left, [_numbered(self._joined(left, bound, live, "join"))], live, how)
+        return self._by_row(left, [_numbered(self._joined(left, bound, live, "join"))], live, how, rest)
 
     def _duplicates(
         self, clause: ast.ClauseNode, names: Collection[str], conditions: Sequence[ast.Expression]
@@ -157,38 +156,64 @@ class Matches(Traversals):
             return None
         return plain_versions(matches, live, given)
 
-    def _by_row(self, left: Relation, joined: Sequence[Relation], live: Collection[str], how: str) -> Relation:
-        """Join rows once more with what they were joined with (:data:`ROW`), where that fulfils its conditions."""
+    def _by_row(
+        self,
+        left: Relation,
+        joined: Sequence[Relation],
+        live: Collection[str],
+        how: str,
+        then: Sequence[ast.ClauseNode],
+    ) -> Relation:
+        """Join rows once more with what they were joined with (:data:`ROW`), where that fulfils its conditions.
+
+        Properties that these asked for are handed on to the clauses that follow.
+        """
         new = [n for n in joined[0].variables if n not in left.variables and n in live]
-        rows, found = self._together(joined, [ROW, *new], live)
-        chosen = "".join(f", m.c{i + 1} AS m{i}" for i in range(len(new)))
+        read = set(gathered_in(tuple(then))) if len(joined) == 1 else set()
+        facts = [node for node in joined[0].known if node in read and is_of(node, left, joins=False)]
+        rows, found, known = self._together(joined, [ROW, *new], live, facts)
+        names = {f"m{i}": f"c{i + 1}" for i in range(len(new))}
+        names |= {f"f{i}": value.column or "" for i, value in enumerate(known.values())}
+        chosen = "".join(f", m.{column} AS {name}" for name, column in names.items())
         whole = f"(SELECT l.*{chosen} FROM {left.source} l {how} {rows} m ON m.c0 = l.rowid)"
         made_of, outer = rows_of(left.source), None
         if made_of is not None and rows.rows is not None and how == "LEFT JOIN":
-            outer = Outer(made_of, rows.rows, "c0", tuple((f"m{i}", f"c{i + 1}") for i in range(len(new))))
+            outer = Outer(made_of, rows.rows, "c0", tuple(names.items()))
         source = Source.made(whole, left.source, rows, rows=outer)
         made = {name: found[name].at(f"m{i}") for i, name in enumerate(new)}
-        return replace(left, source=source, variables={**left.variables, **made})
+        facts_of = {node: value.at(f"f{i}") for i, (node, value) in enumerate(known.items())}
+        variables = {**left.variables, **made}
+        return replace(left, source=source, variables=variables, known={**left.known, **facts_of})
 
     def _together(
-        self, relations: Sequence[Relation], names: Sequence[str], live: Collection[str]
-    ) -> tuple[Source, Mapping[str, SqlValue]]:
-        """Return some columns of several relations' rows that fulfil their conditions, and what they are."""
+        self,
+        relations: Sequence[Relation],
+        names: Sequence[str],
+        live: Collection[str],
+        facts: Sequence[ast.Expression] = (),
+    ) -> tuple[Source, Mapping[str, SqlValue], dict[ast.Expression, SqlValue]]:
+        """Return some columns of several relations' rows that fulfil their conditions, and what they are.
+
+        Of one relation, also some of what is known of its rows.
+        """
         selects, sources = [], []
         rows: list[Rows | None] = []
         for relation in relations:
             sql, found = self._projecting(self._filtered(relation, {*names, *live})).select(names)
+            known = {node: found.known[node] for node in facts if node in found.known}
+            values = [*(found.variables[name] for name in names), *known.values()]
             if found.known:  # not all of them may have the same
-                sql = f"SELECT {', '.join(found.variables[name].sql for name in names) or '1 AS one'} FROM ({sql}) b"
+                sql = f"SELECT {', '.join(value.sql for value in values) or '1 AS one'} FROM ({sql}) b"
             sources.append(found.source)
-            rows.append(_columns_of(found, names))
+            rows.append(_columns_of(found, values))
             selects.append((sql, {name: found.variables[name] for name in names}))
         together = dict(selects[0][1])
         for name, value in together.items():
             if any(variables[name] != value for _, variables in selects):  # one ends at vertices, another at literals
                 together[name] = replace(value, type=TERM)
         united = Union(tuple(part for part in rows if part is not None)) if None not in rows else None
-        return Source.made(f"({' UNION ALL '.join(sql for sql, _ in selects)})", *sources, rows=united), together
+        source = Source.made(f"({' UNION ALL '.join(sql for sql, _ in selects)})", *sources, rows=united)
+        return source, together, known
 
     def _first_unrolled(self, versions: Sequence[Version], live: Collection[str], then: ast.ClauseNode) -> Relation:
         """Lower a MATCH with paths that starts from nothing."""
@@ -209,7 +234,7 @@ class Matches(Traversals):
                 relation = replace(relation, variables={**relation.variables, MATCHES: column("n", INTEGER)})
             relations.append(relation)
         columns = [name for name in relations[0].variables if name in live or name == MATCHES]
-        source, found = self._together(relations, columns, live)
+        source, found, _ = self._together(relations, columns, live)
         variables = {name: found[name] for name in columns if name != MATCHES}
         if duplicates != "count":
             return Relation(source, variables)
@@ -261,13 +286,13 @@ def _aliased(relation: Relation, version: Version) -> Relation:
     return replace(relation, variables={**known, **same, **lengths})
 
 
-def _columns_of(relation: Relation, names: Sequence[str]) -> Rows | None:
-    """Return what makes some columns of rows in memory, ``c0`` and so on; None where SQL has to."""
-    rows, columns = relation.source.rows, [relation.variables[name].column for name in names]
+def _columns_of(relation: Relation, values: Sequence[SqlValue]) -> Rows | None:
+    """Return what makes some values of rows in memory columns, by their names; None where SQL has to."""
+    rows = relation.source.rows
     if rows is None or not relation.known:
         return rows
-    named = tuple((f"c{i}", ColumnOf(column)) for i, column in enumerate(columns) if column is not None)
-    return Clause(rows, (), named) if len(named) == len(names) else None
+    named = tuple((value.column, ColumnOf(value.column)) for value in values if value.column is not None)
+    return Clause(rows, (), named) if len(named) == len(values) else None
 
 
 def _numbered(relation: Relation) -> Relation:
