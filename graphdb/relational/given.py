@@ -80,7 +80,10 @@ def _by_column(given: Given, tables: Mapping[str, arrow.Table], snapshot: Snapsh
     return vertices[np.isin(values(found), wanted)]
 
 
-def _column(of: tuple[str, str] | None, tables: Mapping[str, arrow.Table]) -> arrow.Array | None:
-    """Return a column of rows in memory."""
+def _column(of: tuple[str, ...] | None, tables: Mapping[str, arrow.Table]) -> arrow.Array | None:
+    """Return a column of rows in memory, or a field of its structs that are not null."""
     rows = None if of is None else tables.get(of[0])
-    return None if rows is None or of is None else rows.column(of[1]).combine_chunks()
+    if rows is None or of is None:
+        return None
+    found = rows.column(of[1]).combine_chunks()
+    return found.drop_null().field(of[2]) if len(of) > 2 else found

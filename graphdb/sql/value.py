@@ -94,6 +94,8 @@ class SqlValue:
     """Of the values of a property, read from its table: the alias of that, and the property."""
     column: str | None = None
     """Of a column of the rows that an expression is over: its name; None for any other value."""
+    field_of: tuple[str, str] | None = None
+    """Of a field of such a column's structs: the column's name, and the field's."""
     shared: tuple[str, str] | None = None
     """Of a list that is one for all rows: the table whose one row has it, and the column there."""
     counted: str | None = None
@@ -144,7 +146,8 @@ class SqlValue:
 
     def part(self, name: str, type: Type) -> SqlValue:
         """Return a field of a struct."""
-        return self.made(f"({self.sql}).{name}", type, atomic=self.atomic)
+        field_of = None if self.column is None or self.many else (self.column, name.strip('"'))
+        return self.made(f"({self.sql}).{name}", type, atomic=self.atomic, field_of=field_of)
 
 
 def column(

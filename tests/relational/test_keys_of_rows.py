@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import graphdb
+from graphdb.common.duckdb.connection import Connection
 from graphdb.relational.projection.lookups import LOOKED_FOR
 from graphdb.snapshot.key_index import KeyIndexes
 from tests.fuzz import scaled
@@ -67,6 +68,37 @@ def test_by_the_index_or_not(graph: tuple[graphdb.Database, Keys], monkeypatch: 
     database.query("MATCH (v:V {n: 7}) DELETE v")
     for _ in range(scaled(20)):
         _asked(database, keys, dice, 30)
+
+
+def test_values_in_maps_and_lists_of_rows_take_no_statement(
+    graph: tuple[graphdb.Database, Keys], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key of maps, some of which are null, and lists of vertices, some of which are null or empty."""
+    database, keys = graph
+    maps = (
+        "UNWIND $rows AS row WITH row.i AS i, CASE WHEN row.i % 4 <> 1 THEN {x: row.x, y: row.i} END AS m "
+        "MATCH (v:V {n: m.x}) RETURN i, m.y, v.n"
+    )
+    lists = (
+        "MATCH (a:V) WHERE a.k IS NOT NULL WITH a.k AS k, collect(a) AS l WITH k, CASE WHEN k % 4 <> 1 THEN l[1..] END AS l "
+        "MATCH (v:V) WHERE v IN l RETURN k, v.n"
+    )
+    rows = [{"i": i, "x": x} for i, x in enumerate([3, None, 5, 7, 500, 3, None, 119, 2, 4])]
+    asked: list[str] = []
+    for name in ("rows", "columns"):
+        ask = getattr(Connection, name)
+        monkeypatch.setattr(Connection, name, lambda self, sql, *a, ask=ask: asked.append(sql) or ask(self, sql, *a))
+    found = sorted(database.query(maps, rows=rows).fetchall())
+    assert found == [(i, i, x) for i, x in ((r["i"], r["x"]) for r in rows) if i % 4 != 1 and x in keys]
+    of_key: dict[int, list[int]] = {}
+    for n, (k, _) in keys.items():
+        of_key.setdefault(-1 if k is None else k, []).append(n)
+    found = sorted(database.query(lists).fetchall())
+    assert all(k % 4 != 1 and n in of_key[k] for k, n in found)
+    assert {k: sum(k == key for key, _ in found) for k in of_key} == {
+        k: len(ns) - 1 if k >= 0 and k % 4 != 1 else 0 for k, ns in of_key.items()
+    }
+    assert not [sql for sql in asked if "r.value" in sql]
 
 
 def test_more_values_than_an_index_is_asked_for(graph: tuple[graphdb.Database, Keys]) -> None:

@@ -33,8 +33,8 @@ class Key:
     label: EdgeLabel
     values: str
     """SQL of the values, each once; of more than :data:`LOOKED_FOR` only so many that this can be seen."""
-    column: tuple[str, str] | None = None
-    """The rows, and their column, that the values stand in as they are."""
+    column: tuple[str, ...] | None = None
+    """The rows, and their column (or that and its structs' field), that the values stand in as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Having:
     key: Key | None = None
     """Which values of a property they have."""
     column: tuple[str, str] | None = None
-    """The one row, and its column, that has a list of them; then each of them is what every row asks for."""
+    """The rows, and their column, that have lists of them."""
 
 
 def having(left: Relation, compiler: ProjectionCompiler, snapshot: Snapshot, text: str, asked: Asked) -> Having | None:
@@ -84,15 +84,17 @@ def having(left: Relation, compiler: ProjectionCompiler, snapshot: Snapshot, tex
     found = _looked_up(left, compiler, snapshot, text, asked)
     if found is None:
         return None
+    value, view = found.value, left.source.view
     if found.label is None:
         sql = f"SELECT DISTINCT r.value AS id FROM ({found.rows}) r WHERE r.value IS NOT NULL"
-        shared = found.value.shared
-        return Having(sql, column=None if shared is None else (shared[0].removeprefix("temp."), shared[1]))
+        if value.shared is not None:
+            return Having(sql, column=(value.shared[0].removeprefix("temp."), value.shared[1]))
+        return Having(sql, column=None if view is None or value.column is None else (view, value.column))
     sql = f"SELECT p.id FROM ({found.ids}) p WHERE p.value IN (SELECT r.value FROM ({found.rows}) r)"
     most = f"SELECT DISTINCT r.value FROM ({found.rows}) r WHERE r.value IS NOT NULL LIMIT {LOOKED_FOR + 1}"
-    view, column = left.source.view, found.value.column
-    alone = view is not None and column is not None and not found.value.many
-    return Having(sql, Key(found.label, most, (view or "", column or "") if alone else None))
+    column = value.field_of if value.column is None else (value.column,)
+    alone = view is not None and column is not None and not value.many
+    return Having(sql, Key(found.label, most, (view or "", *(column or ())) if alone else None))
 
 
 def sharing(left: Relation, compiler: ProjectionCompiler, snapshot: Snapshot, text: str, asked: Asked) -> str | None:
