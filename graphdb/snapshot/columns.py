@@ -38,6 +38,13 @@ _SPREAD = 4
 _MARKED = 64
 """Literals for each value up to which those that are values are marked in an array."""
 
+_GAP = 16_384
+"""Ids that are not wanted from which on two ranges are read, and not what is between: to begin one takes DuckDB longer
+than to read some thousand values."""
+
+_RANGES = 32
+"""Ranges that are read, at most."""
+
 _BATCH = 122_880
 """Rows that are read at once: as many as a row group of DuckDB's has."""
 
@@ -285,20 +292,36 @@ def read_values(
         Of each id where its value stands: int32 [ids]; and the values of those that are distinct.
     """
     first, span = int(literals.min()), int(np.ptp(literals)) + 1
-    marks, where = None, f"l.id IN ({same_sql})"
+    marks = None
     if span <= _MARKED * len(literals):
         marks = np.zeros(span, bool)
         marks[literals - first] = True
         distinct = np.flatnonzero(marks) + first
         standing = (np.cumsum(marks, dtype=np.int32) - 1)[literals - first]
-        if span <= _SPREAD * len(distinct):  # it takes DuckDB longer to look for them than to read those between
-            where = f"l.id BETWEEN {first} AND {first + span - 1}"
     else:
         distinct, inverse = np.unique(literals, return_inverse=True)
         standing = inverse.astype(np.int32)
-    sql = f"SELECT l.id AS id, {value_sql} AS value FROM _graphdb.literal l WHERE {where}"
+    begins, ends = _ranges(distinct)
+    read = int((ends - begins).sum()) + len(begins)
+    conditions = [f"l.id IN ({same_sql})"]
+    if read <= (len(distinct) if marks is None else _SPREAD * len(distinct)):
+        # It takes DuckDB longer to look for them than to read those between; of a range it skips what is outside.
+        conditions = [
+            f"l.id BETWEEN {begin} AND {end}" for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
+        ]
+    select = f"SELECT l.id AS id, {value_sql} AS value FROM _graphdb.literal l WHERE "
+    sql = " UNION ALL ".join(select + condition for condition in conditions)
     found = _read_literals(connection, sql, distinct, marks, memory)
     return None if found is None else (standing, found)
+
+
+def _ranges(ids: Ints) -> tuple[Ints, Ints]:
+    """Return where ranges that have all of some ids (sorted) begin and end: the widest gaps are between them."""
+    gaps = np.diff(ids)
+    wide = np.flatnonzero(gaps > _GAP)
+    if len(wide) >= _RANGES:
+        wide = np.sort(wide[np.argsort(gaps[wide], kind="stable")[len(wide) - _RANGES + 1 :]])
+    return ids[np.append(0, wide + 1)], ids[np.append(wide, len(ids) - 1)]
 
 
 def _read_literals(

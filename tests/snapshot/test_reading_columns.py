@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterator
-from itertools import product
+from itertools import pairwise, product
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 import graphdb
@@ -57,14 +58,33 @@ def test_a_column_is_what_a_join_says(db: graphdb.Database, monkeypatch: pytest.
         label = label_of(db, key)
         value = properties.literal_sql("l", snapshot.properties.type_of(label))
         expected = snapshot.connection.rows(f"FROM ({properties.property_relation(label, value)}) ORDER BY subject")
-        for spread, marked in product((1, 4, 10**6), (1, 64)):
+        for spread, marked, (gap, most) in product((1, 4, 10**6), (1, 64), ((16_384, 32), (1, 32), (1, 2), (3, 1))):
             monkeypatch.setattr(columns, "_SPREAD", spread)
             monkeypatch.setattr(columns, "_MARKED", marked)
+            monkeypatch.setattr(columns, "_GAP", gap)
+            monkeypatch.setattr(columns, "_RANGES", most)
             found = read_columns(snapshot.connection, snapshot.store.ids, [label.id], value, 1 << 20)
             assert found is not None
             vertices, values = found[0].rows()
             assert list(zip(vertices.tolist(), arrow.pylist(values), strict=True)) == expected
         assert read_columns(snapshot.connection, snapshot.store.ids, [label.id], value, 0) is None
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 1000])
+def test_ranges_leave_out_the_widest_gaps(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All ids are in one range each, and no choice of so many ranges has less between them."""
+    monkeypatch.setattr(columns, "_GAP", 3)
+    monkeypatch.setattr(columns, "_RANGES", most)
+    for seed in range(40):
+        draw = Random(seed)
+        ids = sorted(draw.sample(range(300), draw.randrange(1, 60)))
+        begins, ends = (each.tolist() for each in columns._ranges(np.array(ids)))
+        inside = [id for begin, end in zip(begins, ends, strict=True) for id in range(begin, end + 1)]
+        assert inside == sorted(set(inside))
+        assert set(ids) <= set(inside)
+        gaps = sorted((b - a for a, b in pairwise(ids) if b - a > 3), reverse=True)[: most - 1]
+        assert len(begins) == len(gaps) + 1
+        assert len(inside) == ids[-1] - ids[0] + 1 - sum(gap - 1 for gap in gaps)
 
 
 @pytest.mark.parametrize(
