@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from graphdb.common.errors import ParameterError
+from graphdb.common.stopping import checked
 from graphdb.common.values.decimals import fits, no_decimal, shortest
 from graphdb.common.values.elements import Node
 from graphdb.common.values.temporal import Temporal
@@ -135,9 +136,9 @@ class Context(StatementNames):
             case int() if value in INT64:
                 return value
             case list() | tuple() | set() | frozenset():
-                return [self.given(item, node) for item in value]
+                return [self.given(item, node) for item in checked(value)]
             case dict():
-                return {str(key): self.given(item, node) for key, item in value.items()}
+                return {str(key): self.given(item, node) for key, item in checked(value.items())}
             case Node():
                 return self.resource(value.iri)
         temporal = from_python(value)

@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+
 from graphdb.common import arrow
 from graphdb.common.errors import NotSupportedError, ParameterError
+from graphdb.common.stopping import checked
 from graphdb.common.values.decimals import fits, no_decimal, shortest
 from graphdb.common.values.elements import Node
 from graphdb.common.values.temporal_python import offset_of
@@ -43,6 +47,10 @@ _LONG = 1000
 A list of maps always is: Python would compute whatever is asked of them, and compare it row by row."""
 
 
+_MOST = 1 << 14
+"""Items that a list of several types has at most where SQL lists them one by one: of more it would be too long."""
+
+
 @dataclass(frozen=True, slots=True)
 class ListOf:
     """A list that a query takes from an argument: all of it, or a part, as Python cuts it."""
@@ -60,15 +68,15 @@ class ListOf:
 
 
 def part_of_list(value: Any, begin: int | None = None, end: int | None = None) -> tuple[arrow.Array, Type] | None:
-    """Return a long list of plain values, or a list of maps of them, or a part of a long one, as an array; None for any
-    other value.
+    """Return a long list of plain values, or of lists of them, a list of maps of them, or a part of a long one, as an
+    array; None for any other value.
     """
     if (begin, end) == (None, None):
-        return long_column(value) or maps_column(value)
+        return long_column(value) or maps_column(value) or lists_column(value)
     if not isinstance(value, (list, tuple)) or len(value) < _LONG:
         return None
     part = value[begin:end]
-    return (_plain_column(part) or maps_column(part)) if part else None
+    return (_plain_column(part) or maps_column(part) or lists_column(part)) if part else None
 
 
 def long_column(value: Any) -> tuple[arrow.Array, Type] | None:
@@ -94,6 +102,18 @@ def maps_column(value: Any) -> tuple[arrow.Array, Type] | None:
     arrays, types = zip(*columns, strict=True)
     struct = arrow.struct_array(list(arrays), names=[f"f{i}" for i in range(len(keys))])
     return struct, Type(Base.MAP, fields=tuple(zip(keys, types, strict=True)))
+
+
+def lists_column(value: Any) -> tuple[arrow.Array, Type] | None:
+    """Return a long list of lists of plain values of one type as an array of lists; None for any other value."""
+    if not isinstance(value, (list, tuple)) or len(value) < _LONG or not {*map(type, value)} <= {list, tuple}:
+        return None
+    found = _plain_column(list(chain.from_iterable(value)))
+    if found is None:
+        return None
+    offsets = np.zeros(len(value) + 1, np.int64)
+    np.cumsum([*map(len, value)], out=offsets[1:])
+    return arrow.list_array(offsets, found[0]), list_of(found[1])
 
 
 def _plain_column(value: Any) -> tuple[arrow.Array, Type] | None:
@@ -166,6 +186,8 @@ def constant(value: object, rows: Rows) -> SqlValue:
             raise NotSupportedError("maps and durations are not supported in SQL")
         case list() | tuple() | set() | frozenset():
             items = list(value)
+            if len(items) > _MOST and len({*map(type, items)}) > 1:
+                raise NotSupportedError("so long a list of several types is not supported in SQL")
             plain = _PLAIN.get(type(items[0])) if len({type(item) for item in items}) == 1 else None
             if plain is INTEGER and (min(items) not in INT64 or max(items) not in INT64):
                 raise ParameterError(f"{max(items, key=abs)} does not fit 64 bits")
@@ -173,7 +195,7 @@ def constant(value: object, rows: Rows) -> SqlValue:
                 raise ParameterError("a string has a lone surrogate, which is no character")
             if plain is not None:  # one parameter for the whole list
                 return SqlValue(add(items, sql_type(plain) + "[]"), list_of(plain))
-            return list_sql([constant(item, rows) for item in items])
+            return list_sql([constant(item, rows) for item in checked(items)])
     raise ParameterError(
         f"a value of type {type(value).__name__} cannot be passed",
         hint="pass numbers, strings, booleans, dates, times, None, vertices, or lists of them",

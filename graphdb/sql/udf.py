@@ -26,6 +26,7 @@ from typing import Any
 
 from graphdb.common import arrow
 from graphdb.common.errors import NotSupportedError
+from graphdb.common.stopping import checked
 from graphdb.common.values.elements import Node
 from graphdb.common.values.terms import Kind
 from graphdb.common.values.types import (
@@ -334,7 +335,7 @@ def _parts(value: object) -> Iterator[object]:
     """Yield a value, and those inside of lists and maps."""
     yield value
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    for item in inside:
+    for item in checked(inside):
         yield from _parts(item)
 
 

@@ -35,6 +35,7 @@ SLOW = {
     "withs": "WITH 1 AS x " + "WITH x + 1 AS x " * 5000 + "RETURN x",
     "matches": "MATCH (n:P {k: 1}) " + "MATCH (n) " * 3000 + "RETURN n.k",
     "parameters": "RETURN [" + ", ".join(f"$p{i}" for i in range(10_000)) + "] AS l",
+    "items of two types": "UNWIND $mixed AS x RETURN count(x)",
     "columns of parameters": "RETURN " + ", ".join(f"$p{i} AS c{i}" for i in range(2048)),
     "conditions": "MATCH (a:P) WHERE " + " AND ".join(f"a.k <> {i}" for i in range(20_000)) + " RETURN count(*)",
     "alternatives": "MATCH (a:P) WHERE " + " OR ".join(f"a.k = {-i}" for i in range(20_000)) + " RETURN count(*)",
@@ -91,6 +92,8 @@ def late(db: graphdb.Database, form: str, how: str, after: float) -> float:
     given: dict[str, object] = (
         {f"p{i}": i for i in range(10_000 if form == "parameters" else 2048)} if "parameters" in form else {}
     )
+    if form == "items of two types":
+        given = {"mixed": [n if n % 2 else str(n) for n in range(1_000_000)]}
     if form == "a text of texts":
         given = {"text": "a" * 100_000}
     begun = time.monotonic()

@@ -61,6 +61,29 @@ def test_long_lists_mean_what_short_ones_do(db: graphdb.Database) -> None:
             assert sorted(whole, key=repr) == sorted(short, key=repr) == sorted(asked, key=repr), (query, few)
 
 
+PAIRS = [[n % 53 - 3, n * 7 % 41] for n in range(6000)] + [[], [5], [None, 3], (2, None, 1)]
+
+
+@pytest.mark.parametrize("pairs", [PAIRS, [[f"s{x}" for x in pair] for pair in PAIRS[:6000]]])
+def test_a_long_list_of_lists_is_a_column(db: graphdb.Database, pairs: list[list[object]]) -> None:
+    """Vertices by an item of each were compared with it by Python, one pair after the other."""
+    key = "s" if isinstance(pairs[0][0], str) else "i"
+    known: dict[object, int] = {i if key == "i" else f"s{i}": i for i in range(41)}
+    text = f"UNWIND $pairs AS p MATCH (a:N {{{key}: p[0]}}), (b:N {{{key}: p[1]}}) RETURN a.i, b.i, p[2]"
+    assert "Python" not in db.explain(text, pairs=pairs)
+    found = db.query(text, pairs=pairs).fetchall()
+    assert sorted(found, key=repr) == sorted(
+        [
+            (known[pair[0]], known[pair[1]], pair[2] if len(pair) > 2 else None)
+            for pair in pairs
+            if len(pair) > 1 and pair[0] in known and pair[1] in known
+        ],
+        key=repr,
+    )
+    lists = db.query("UNWIND $pairs AS p RETURN p, size(p), p[-1]", pairs=pairs).fetchall()
+    assert lists == [([*pair], len(pair), pair[-1] if pair else None) for pair in pairs]
+
+
 def test_a_long_list_is_one_constant() -> None:
     values = tuple(range(-100, 200))
     texts = ("it's", 'say "x"', "a\\b", "ü", "", "x,]") * 20
