@@ -286,6 +286,8 @@ def partition_of(
     source, target, codes = source[order], target[order], codes[order]
     first = np.ones(len(source), bool)
     first[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
+    if first.all():  # as it mostly is: nothing is copied
+        return _laid_out(source, target, np.arange(len(source) + 1), codes, vertices, dtype, layer)
     entries = np.flatnonzero(first)
     code_offsets = np.append(entries, len(source)).astype(np.int64)
     return _laid_out(source[entries], target[entries], code_offsets, codes, vertices, dtype, layer)

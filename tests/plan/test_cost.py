@@ -291,6 +291,12 @@ def test_counting_expects_the_degrees_that_an_edge_leads_to(layer: Any) -> None:
         assert costs.keys(member) == len(degree)
         assert costs.mean(member) == pytest.approx(len(near) / len(degree))
         assert graph.has_partition(labels, direction) == (direction == "both" or len(labels) > 1)
+        if direction == "out" and len(labels) > 1:
+            other = Member(labels, "in", False)
+            ends = Counter(b for _, b in near)
+            assert costs.keys(other) == len(ends)
+            assert costs.mean(other) == pytest.approx(len(near) / len(ends))
+            assert graph.has_partition(labels, "in") == (layer == "spans")
         led = [a for a, label, _ in triples.tolist() if label == 0]
         assert costs.biased(member, arrival) == pytest.approx(sum(degree[a] for a in led) / len(led))
         assert not graph.has_partition((0,), "out")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphdb.plan.counting.inclusion_exclusion import Member
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.derived.edge_subset import is_one_label
-from graphdb.storage.graph.pcsr import Partition
+from graphdb.storage.graph.pcsr import OPPOSITE, Partition
 
 Ints = NDArray[np.int64]
 
@@ -87,9 +87,14 @@ class CountingCosts:
             known = self._graph.statistics(member.labels)
             count = known.subjects if member.direction == "out" else known.objects
             return np.array([count, known.triples / max(count, 1)])
-        partition = self._graph.partition(member.labels, member.direction)
-        entries, keys = float(len(_neighbours(partition))), float(len(partition.keys))
-        return np.array([keys, entries / max(keys, 1.0)])
+        labels, direction = member.labels, member.direction
+        opposite = OPPOSITE[direction]
+        if self._graph.has_partition(labels, opposite) and not self._graph.has_partition(labels, direction):
+            entries, keys = self._graph.partition(labels, opposite), self._graph.keys(labels, direction)
+        else:
+            entries = self._graph.partition(labels, direction)
+            keys = entries.keys
+        return np.array([len(keys), len(_neighbours(entries)) / max(len(keys), 1)])
 
     def _overlap(self, member: Member, arrival: Member) -> float:
         # An edge leads to a vertex with probability proportional to how many of its kind do.
