@@ -36,10 +36,11 @@ class Engine:
 
     @contextmanager
     def prepared(
-        self, query: ast.Query | ast.Composite, text: str, snapshot: Snapshot | None = None
+        self, query: ast.Query | ast.Composite, text: str, snapshot: Snapshot | None = None, *, whole: bool = True
     ) -> Iterator[tuple[PathRun, Prepared | Program]]:
-        """Prepare a query over the present state of the database, or another one."""
+        """Prepare a query over the present state or another one, as a whole or as it is asked :meth:`among` some."""
         with self._queries.apart(text, snapshot) as run:
+            run.closures = whole
             yield run, self._queries.prepare_anew(run, query, text, {})
 
     @contextmanager
@@ -61,6 +62,7 @@ class Engine:
     ) -> Iterator[tuple[PathRun, Prepared | Program, Prepared | Program]]:
         """Plan a query for some of its vertices; see :meth:`graphdb.live.engine.Engine.among`."""
         with self._queries.apart(text, snapshot) as run:
+            run.closures = False
             if general is None:
                 general = self._queries.prepare_anew(run, query, text, {})
             unplanned = general.unplanned() if isinstance(general, Program) else replace(general, plan=None)

@@ -28,9 +28,9 @@ class Engine(Protocol):
     """Prepares and runs pattern queries."""
 
     def prepared(
-        self, query: Query, text: str, snapshot: Snapshot | None = None
+        self, query: Query, text: str, snapshot: Snapshot | None = None, *, whole: bool = True
     ) -> AbstractContextManager[tuple[PathRun, Prepared | Program]]:
-        """Prepare a query over the present state of the database, or another one."""
+        """Prepare a query over the present state or another one, as a whole or as it is asked :meth:`among` some."""
 
     def projected(
         self, query: ast.Query, text: str, snapshot: Snapshot | None = None
@@ -47,7 +47,8 @@ class Engine(Protocol):
     ) -> AbstractContextManager[tuple[PathRun, Prepared | Program, Prepared | Program]]:
         """Plan a query for some of its vertices, by the names that they have, over the present state or another one.
 
-        ``general`` is what was prepared of it for such states, if it was; that is yielded last.
+        ``general`` is what was prepared of it for such states, if it was; that is yielded last.  It searches for paths
+        of any length from these vertices, where a whole query may take the closure of a label.
         """
 
     def into(self, table: str, run: PathRun, prepared: Prepared | Program) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from graphdb.incremental.delta_plan import DeltaPlan, VertexStep
 from graphdb.incremental.induced import is_induced
 from graphdb.live.aggregates.grouping import Accumulators, Change
+from graphdb.live.matches.reaching import Reaching
 from graphdb.live.standing import Branch, Standing
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ def _plans(branches: Sequence[Branch], names: Names) -> Iterator[str]:
 def _matches(parts: Sequence[Following], numbers: Iterator[int], names: Names) -> Iterator[str]:
     """Yield lines that say how matches that come and go are found."""
     for part in parts:
+        if isinstance(part, Reaching) and part.delta is not None:
+            yield f"  delta plan {next(numbers)}: {_search(part, part.delta.pattern, names)}"
+            continue
         if part.matcher is None or part.delta is None:
             yield "  vertices of which labels or properties changed"
             continue
@@ -105,12 +109,24 @@ def _plan(plan: DeltaPlan, pattern: PatternGraph, names: Names) -> str:
     return ", then ".join(steps)
 
 
+def _search(part: Reaching, pattern: PatternGraph, names: Names) -> str:
+    """Return in words how the ends of paths are found."""
+    edges = " or ".join(dict.fromkeys(_labels(edge, names) for edge in pattern.edges))
+    back = [] if part.reached.first is None else [f"back to {part.reached.first}"]
+    on = [] if part.reached.last is None else [f"on to {part.reached.last}"]
+    return f"{edges} on a path of any length changed, then {' and '.join(back + on)}"
+
+
 def _edge(pattern: PatternGraph, edge: PatternEdge, names: Names) -> str:
-    known = names.edge_labels
-    labels = [names.edge_name(label) if label in known else "<absent>" for label in edge.labels or ()]
-    text = f"[:{'|'.join(labels)}]" if edge.labels is not None else "[]"
+    text = _labels(edge, names)
     source, target = (_name(pattern, end) for end in (edge.source, edge.target))
     return f"({source})-{text}-{'>' * edge.directed}({target})"
+
+
+def _labels(edge: PatternEdge, names: Names) -> str:
+    known = names.edge_labels
+    labels = [names.edge_name(label) if label in known else "<absent>" for label in edge.labels or ()]
+    return f"[:{'|'.join(labels)}]" if edge.labels is not None else "[]"
 
 
 def _name(pattern: PatternGraph, vertex: int) -> str:

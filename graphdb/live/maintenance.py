@@ -33,7 +33,8 @@ from graphdb.live.engine import Engine
 from graphdb.live.former import Former
 from graphdb.live.matches.concerned import labels_read
 from graphdb.live.matches.delta import Net
-from graphdb.live.matches.matching import Batch, Matcher
+from graphdb.live.matches.matching import Batch
+from graphdb.live.matches.reaching import Everywhere
 from graphdb.live.matches.required import NotIncremental
 from graphdb.live.prepared import PreparedQueries
 from graphdb.live.rows.anew import RowsAnew
@@ -270,6 +271,9 @@ class Maintenance:
                     each.pace.overran(size)
                     each.lose_matchers(at)  # which did not get the batch
                     return "to aggregate anew is expected to take less time than to match its changes", False
+                except Everywhere as error:
+                    each.lose_matchers(at)
+                    return str(error), False
                 rows.finish()
             gathered.add(some=rows.some)
         gathered.finish()
@@ -291,8 +295,7 @@ class Maintenance:
         if each.why is None and any(part.matcher is None for part in each.parts):
             self.bind(each, snapshot)
             for part in each.parts if each.why is None else ():
-                if part.delta is not None and part.delta.pattern.edges:
-                    part.matcher = Matcher(part.delta, snapshot, self.engine.device())
+                part.prepare(self.engine, snapshot)
         if each.why is not None:
             each.labels = labels_read(each.query, snapshot, each.definition.text)
         return each
@@ -344,12 +347,13 @@ class Maintenance:
 
     def _bound(self, each: Standing, branch: Branch, snapshot: Snapshot) -> Sequence[Column]:
         """Bind what is followed of a branch, and return the columns of its rows; raises NotIncremental."""
+        text = each.definition.text
         bound = [part.bind(self.engine, snapshot) for part in branch.way.parts]
         prepared: Prepared | Program = bound[0]
         if branch.way.asked_anew:
             try:
-                branch.refuse_inexact(self.engine, each.definition.text, snapshot)
-                with self.engine.prepared(branch.query, each.definition.text, snapshot) as (_, prepared):
+                branch.refuse_inexact(self.engine, text, snapshot)
+                with self.engine.prepared(branch.query, text, snapshot, whole=False) as (_, prepared):
                     if prepared.computing is not None:
                         raise NotIncremental("Python computes a part of it")
                     self._prepared.put(branch.key, snapshot, prepared)

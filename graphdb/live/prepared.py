@@ -9,7 +9,6 @@ import numpy as np
 from graphdb.live.matches.delta import is_fact
 from graphdb.relational.paths.unrolled import Unrolled
 from graphdb.relational.program import Program
-from graphdb.relational.session.reads import closures_in
 
 if TYPE_CHECKING:
     from graphdb.pattern.bind import BoundPattern
@@ -30,9 +29,7 @@ class PreparedQueries:
     def __init__(self) -> None:
         self._found: dict[Key, tuple[object, Prepared | Program]] = {}
         self._chosen: dict[Key, frozenset[int]] = {}
-        """By the same keys, the labels among whose single edges they choose, by places in tables of all, and those of
-        which they take a closure, which a label that is no forest any more has not.
-        """
+        """By the same keys, the labels among whose single edges they choose, by places in tables of all."""
 
     def get(self, key: Key, snapshot: Snapshot) -> Prepared | Program | None:
         """Return what was prepared of a branch, if its tables are there."""
@@ -42,10 +39,8 @@ class PreparedQueries:
     def put(self, key: Key, snapshot: Snapshot, prepared: Prepared | Program) -> None:
         """Note what was prepared of a branch over a state."""
         self._found[key] = snapshot.properties.lineage, prepared
-        bounds = _bounds(prepared)
-        choices = (choice for bound in bounds for choice in bound.choices.values())
-        chosen = frozenset(label for choice in choices for label in choice.labels)
-        self._chosen[key] = chosen | closures_in(bounds)
+        choices = (choice for bound in _bounds(prepared) for choice in bound.choices.values())
+        self._chosen[key] = frozenset(label for choice in choices for label in choice.labels)
 
     def drop(self, number: int) -> None:
         """Forget the branches of a query, whose names stand for something else."""
@@ -53,7 +48,7 @@ class PreparedQueries:
             del self._found[key]
 
     def follow(self, changes: Changes, type_label: int | None) -> None:
-        """Forget all where more than plain edges changed, and those of which chosen edges or forests did."""
+        """Forget all where more changed than edges without properties, and those of which chosen edges did."""
         rows, single = np.concatenate([changes.removed, changes.added]), changes.edges
         if is_fact(rows, type_label).any() or single.triples is None or len(single.triples):
             self._found.clear()

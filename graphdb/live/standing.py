@@ -12,10 +12,12 @@ from graphdb.grammar.parser import parse
 from graphdb.grammar.walk import walk
 from graphdb.live.engine import Query
 from graphdb.live.matches.delta import cut
+from graphdb.live.matches.far import is_unbounded
 from graphdb.live.matches.following import Following
 from graphdb.live.matches.outside import reads_outside
 from graphdb.live.matches.pace import Pace
-from graphdb.live.matches.required import INEXACT, NotIncremental, bindings, one_pattern, summed
+from graphdb.live.matches.reaching import Reaching
+from graphdb.live.matches.required import INEXACT, NotIncremental, Reached, bindings, one_pattern, summed
 
 if TYPE_CHECKING:
     from graphdb.live.aggregates.grouping import Accumulators, Grouping
@@ -93,8 +95,11 @@ class Branch:
             self.query = pattern
             self.ways.append(Way((Following(pattern, pattern, text),), False))
         try:
-            parts = tuple(Following(part, self.query, text) for part in bindings(rows_of))
-            self.ways.append(Way(parts, True))
+            parts = [
+                Reaching(part, self.query, text) if isinstance(part, Reached) else Following(part, self.query, text)
+                for part in bindings(rows_of)
+            ]
+            self.ways.append(Way(tuple(parts), True))
             self._summed = tuple(each.query for each in summed(rows_of))
         except NotIncremental:
             if not self.ways:
@@ -138,6 +143,9 @@ class Standing:
             self.branches = tuple(
                 Branch((definition.number, i), each, definition.text) for i, each in enumerate(rows_of)
             )
+            matches = (clause for each in rows_of for clause in each.clauses if isinstance(clause, ast.MatchClause))
+            if self.grouping is not None and not self.grouping.counts and any(map(is_unbounded, matches)):
+                raise NotIncremental("it asks whether there are paths of any length, not how many")
         except NotIncremental as error:
             self.never = str(error)
         self.accumulators: Accumulators | None = None

@@ -1,4 +1,4 @@
-"""Continuous queries with OPTIONAL MATCH and over parallel edges: batches of one edge by delta plans and by comparing.
+"""Continuous queries of many forms: batches of one edge by delta plans and by comparing.
 
     python -m tests.benchmarks.standing_queries --vertices 10000 --batches 8
 
@@ -25,27 +25,43 @@ QUERIES = {
     "vertices": "MATCH (a:A) WHERE a.i > 10 RETURN a.i AS i",
     "parallel": "MATCH (a:A)-[:R]->(b)-[:R]->(c) RETURN a.i AS i, c.i AS j",
     "parallel, properties": "MATCH (a:A)-[e:R]->(b) RETURN a.i AS i, e.w AS w, b.i AS j",
+    "paths": "MATCH (a)-[:T*]->(b:B) RETURN a.i AS i, b.i AS j",
+    "paths, counted": "MATCH (a)-[:T*]->(b:B) RETURN b.i AS j, count(a) AS n",
+    "paths, optional": "MATCH (a:B) OPTIONAL MATCH (a)<-[:T*]-(b:C) RETURN a.i AS i, b.i AS j",
+    "paths, existing": "MATCH (a:B) WHERE EXISTS { (a)<-[:T*]-(:C) } RETURN a.i AS i",
+    "paths, more than one": "MATCH (a)-[:U*]->(b:B) RETURN a.i AS i, b.i AS j",
 }
 
 
 def made(vertices: int) -> graphdb.Database:
-    """Return a database of vertices with about three edges each, some of them parallel, and some with a property."""
+    """Return a database of vertices with about three edges each, some of them parallel, and some with a property.
+
+    Edges ``T`` are a binary tree of them; ``U`` are, too, but that every twentieth vertex has two ways up.
+    """
     db = graphdb.connect(device="cpu", threads=1)
     db.query(f"UNWIND range(0, {vertices - 1}) AS x CREATE (:A {{i: x}})")
     for label, factor in (("R", 7), ("R", 11), ("S", 13)):
         db.query(f"MATCH (a:A), (b:A) WHERE b.i = (a.i * {factor} + 1) % {vertices} CREATE (a)-[:{label}]->(b)")
     db.query("MATCH (a:A)-[:R]->(b) WHERE a.i % 50 = 0 CREATE (a)-[:R {w: a.i}]->(b)")
+    db.query("MATCH (a:A), (b:A) WHERE b.i = a.i / 2 AND a.i > 0 CREATE (a)-[:T]->(b), (a)-[:U]->(b)")
+    db.query("MATCH (a:A), (b:A) WHERE b.i = a.i / 3 AND a.i % 20 = 7 CREATE (a)-[:U]->(b)")
+    db.query("MATCH (a:A) WHERE a.i < 50 SET a:B")
+    db.query("MATCH (a:A) WHERE a.i % 100 = 0 SET a:C")
     return db
 
 
-def batches(db: graphdb.Database, vertices: int, count: int) -> float:
-    """Write edges one by one; return the median of processor milliseconds."""
+def batches(db: graphdb.Database, text: str, vertices: int, count: int) -> float:
+    """Write edges one by one, such as a query has, those of trees to new leaves; return the median of milliseconds."""
     draw, times = np.random.default_rng(0), list[float]()
     for number in range(count + 2):
         a, b = draw.integers(vertices, size=2).tolist()
         label = "R {w: 1}" if number % 4 == 0 else "S" if number % 2 else "R"
+        statement = f"MATCH (a:A {{i: $a}}), (b:A {{i: $b}}) CREATE (a)-[:{label}]->(b)"
+        for tree in "TU":
+            if f":{tree}*" in text:
+                statement, a = f"MATCH (b:A {{i: $b}}) CREATE (:A {{i: $a}})-[:{tree}]->(b)", vertices + number
         started = time.process_time()
-        db.query(f"MATCH (a:A {{i: $a}}), (b:A {{i: $b}}) CREATE (a)-[:{label}]->(b)", a=a, b=b)
+        db.query(statement, a=a, b=b)
         times.append((time.process_time() - started) * 1e3)
     return statistics.median(times[2:])
 
@@ -66,7 +82,7 @@ def run(argv: list[str]) -> list[Table]:
                 if way == "compared":
                     (standing,) = db._statements().live.maintenance._standing.values()
                     standing.never = "it is measured"
-                found.append(batches(db, arguments.vertices, arguments.batches))
+                found.append(batches(db, text, arguments.vertices, arguments.batches))
                 if way != "none":
                     answers.append(db.sql("SELECT count(*), sum(hash(COLUMNS(*))) FROM q").fetchall())
         if answers[0] != answers[1]:

@@ -95,7 +95,7 @@ def test_handles_and_threads_on_one_file(tmp_path: Path) -> None:
         def write(db: graphdb.Database, seed: int) -> None:
             own = np.random.default_rng(seed)
             try:
-                for number in range(scaled(20)):
+                for number in range(min(scaled(20), 30)):  # what statements choose doubles now and then
                     db.query(statement(own))
                     if number % 5 == 2:  # others write while queries come and go
                         db.query(f"CREATE OR REPLACE CONTINUOUS QUERY own{seed} AS {QUERIES[seed % len(QUERIES)]}")

@@ -77,8 +77,11 @@ def test_delta_plans_are_used() -> None:
     ("text", "why"),
     [
         ("MATCH (:A)-[:R]->() OPTIONAL MATCH (a)-[:S]->(b) RETURN b", "no vertex with a name"),
-        ("MATCH (a:A) OPTIONAL MATCH (a)-[:R*]->(b) RETURN a, b", "paths may be of many lengths"),
-        ("MATCH (a:A) OPTIONAL MATCH (a)-[:R*0..1]->(b) RETURN a, b", "paths may have no edge"),
+        (
+            "MATCH (a:A) OPTIONAL MATCH (a)-[:R*]->(b) OPTIONAL MATCH (b)-[:S]->(c) RETURN a, c",
+            "a pattern goes on from",
+        ),
+        ("MATCH (a:A) OPTIONAL MATCH (c)-[:R*0..1]->(b) RETURN a, b", "neither end of a path of any length"),
         ("MATCH (a:A) OPTIONAL MATCH p = shortestPath((a)-[:R*1..2]->(b:B)) RETURN a, p", "chooses among paths"),
         ("MATCH (a:A) RETURN [(a)-[:R]->(b) | b.i] AS l", "whose order is not determined"),
         ("MATCH (a:A) WHERE EXISTS { (:B)-[:R]->() } RETURN a", "that its row says nothing of"),

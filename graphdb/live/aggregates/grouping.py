@@ -24,7 +24,7 @@ from graphdb.live.forms.linear import NOTHING, Linear
 from graphdb.pattern.paths.lengths import all_hold
 from graphdb.relational.projection.return_clause import combines_aggregates
 from graphdb.relational.projection.sql import columns_of
-from graphdb.semantics.aggregation import contains_aggregate, is_aggregate
+from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
 from graphdb.sql.equivalence import has_key, lacks_key
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ _ORDERED = frozenset(
     (Base.BOOLEAN, Base.INTEGER, Base.DECIMAL, Base.FLOAT, Base.STRING, Base.DATE, Base.DATETIME, Base.TIME)
 )
 """Types whose values SQL orders as ``min`` and ``max`` do."""
+_ONCE = frozenset(("max", "min"))
+"""Aggregates of which it does not matter how often a value comes."""
 _COMPARED = frozenset((Base.BOOLEAN, Base.INTEGER, Base.STRING))
 """Types of keys whose groups are found by their values."""
 
@@ -85,6 +87,14 @@ class Grouping:
     keys: tuple[str, ...]
     arguments: tuple[tuple[ast.Expression, str], ...]
     """What is aggregated, and the columns of the rows that have it."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether its aggregates say how often a row comes."""
+        calls = list(aggregates_in(self.query.returns))
+        return any(
+            isinstance(call, ast.CountStar) or not (call.distinct or call.name.lower() in _ONCE) for call in calls
+        )
 
     @classmethod
     def of(cls, branches: Sequence[Linear]) -> Grouping:

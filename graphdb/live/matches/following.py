@@ -48,10 +48,15 @@ class Following:
         Its matches, once they are followed with the edges of the whole graph.
     resources
         How many there were when :attr:`delta` was as the graph.
+    names
+        The names of vertices that its query returns.
     """
 
     def __init__(self, query: ast.Query, whole: ast.Query | ast.Composite, text: str) -> None:
         self.query, self._whole, self._text = query, whole, text
+        returned = {item.alias for item in query.returns.items}  # its conditions may ask for others
+        nodes = (node.variable for match in query.matches for path in match.patterns for node in path.nodes)
+        self.names = sorted({node.name for node in nodes if node is not None} & returned)
         self.delta: DeltaQuery | None = None
         self.matcher: Matcher | None = None
         self._near = 0.0
@@ -77,6 +82,11 @@ class Following:
             assert prepared is not None  # or it raised
             return prepared
 
+    def prepare(self, engine: Engine, snapshot: Snapshot) -> None:
+        """Have a matcher over a state, for which it is bound, where it needs one."""
+        if self.delta is not None and self.delta.pattern.edges:
+            self.matcher = Matcher(self.delta, snapshot, engine.device())
+
     def concerned(self, net: Net, type_label: int | None) -> bool:
         """Whether it is to be bound again for a batch."""
         return self.delta is None or self.delta.is_bound_otherwise(net, type_label)
@@ -94,13 +104,30 @@ class Following:
         delta = self.delta = self.delta.widened(former)
         type_label = snapshot.store.type_label
         read = np.union1d(former.read(net, type_label), delta.read(net, type_label))
-        if delta.ranges:
+        if self.ranges:
             with opened() as state:
                 before, own = state.graph.universe(), ends(net)
             read = np.union1d(read, np.setxor1d(both(before, own), both(snapshot.graph.universe(), own)))
         if self.matcher is not None and not self.matcher.follows(delta):
             self.matcher = None
-        return Batch.of(delta, net, read, snapshot, resources)
+        return self.batch_of(net, read, snapshot, resources)
+
+    @property
+    def ranges(self) -> bool:
+        """Whether a vertex of it may be any that there is, with no edge and no label."""
+        assert self.delta is not None
+        return self.delta.ranges
+
+    def batch_of(self, net: Net, read: Ints, snapshot: Snapshot, resources: int) -> Batch:
+        """Return a batch as its pattern sees it: see :meth:`.Batch.of`."""
+        assert self.delta is not None
+        return Batch.of(self.delta, net, read, snapshot, resources)
+
+    def named(self, rows: Ints) -> dict[str, Ints]:
+        """Return the vertices of matches, or of those that a batch has itself (one column), by their names."""
+        assert self.delta is not None
+        outputs = self.delta.pattern.outputs
+        return {name: rows[:, outputs.index(name)] for name in self.names}
 
     def find(
         self,
@@ -133,7 +160,8 @@ class Following:
                     self._near += anew
                     raise Overran
             with former() as state:
-                self.matcher = Matcher(delta, state, engine.device())
+                self.prepare(engine, state)
+        assert self.matcher is not None
         self.matcher.follow(batch, take, check)
 
     def _find_near(

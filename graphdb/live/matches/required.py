@@ -11,7 +11,7 @@ So of conditions only those are followed that say something of the pattern's own
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from graphdb.grammar import syntax as ast
@@ -20,6 +20,7 @@ from graphdb.grammar.walk import walk
 from graphdb.live.aggregates.distinct_values import NUMBER
 from graphdb.live.forms.linear import Linear, makes_groups
 from graphdb.live.forms.substitution import declared
+from graphdb.live.matches.far import Far, apart
 from graphdb.pattern.bind import conjuncts
 from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables, subqueries_in
 from graphdb.pattern.paths.lengths import all_hold
@@ -78,12 +79,21 @@ def one_pattern(rows_of: Linear) -> ast.Query | None:
     return None if any(isinstance(part, SUBQUERIES) for part in walk(query)) else query
 
 
-def bindings(rows_of: Linear) -> tuple[ast.Query, ...]:
-    """Return queries for the vertices of bindings that have other rows after a batch.
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A path of any length: what its ends are called, of those by which a query is asked for some bindings alone."""
 
-    Each is of one pattern: what is required, alone and with a clause or subquery, and with the clauses whose vertices
-    or edges this names in turn.  It returns the vertices that have names, and how many matches they are of.  Of what is
-    required that no vertex or edge connects, each component has queries of its own.
+    far: Far
+    first: str | None
+    last: str | None
+
+
+def bindings(rows_of: Linear) -> tuple[ast.Query | Reached, ...]:
+    """Return queries for the vertices of bindings that have other rows after a batch, and paths between such vertices.
+
+    Each query is of one pattern: what is required, alone and with a clause or subquery, and with the clauses whose
+    vertices or edges this names in turn.  It returns the vertices that have names, and how many matches they are of.
+    Of what is required that no vertex or edge connects, each component has queries of its own.
 
     Raises
     ------
@@ -94,11 +104,20 @@ def bindings(rows_of: Linear) -> tuple[ast.Query, ...]:
     first, lost = required(rows_of.clauses), _lost_in_groups(rows_of)
     if not first:
         raise NotIncremental(NO_MATCHES)
-    components = _components(first)
-    followed: list[tuple[list[Chain], Chain]] = [([component], ()) for component in components]
+    near, far = _apart(first)
+    components, known = _components(near), _names_in(near)
+    ends = {name for path in far for name in (path.first, path.last)}
+    found: dict[ast.Query | Reached, None] = {_reached(path, known, lost): None for path in far}
+    followed: list[tuple[list[Chain], Chain]] = [
+        ([own], ()) for own in components if _has_edges(own) or ends.isdisjoint(_names_in(own))
+    ]
     for chain in _chains(rows_of, first):
-        followed.append(([own for own in components if _names_in(own) & _names_in(chain)] or components, chain))
-    found: dict[ast.Query, None] = {}
+        near, far = _apart(chain, known)
+        found |= {_reached(path, known, lost): None for path in far}
+        if far:
+            near = _beside(chain, near, far, known)
+        if near:
+            followed.append(([own for own in components if _names_in(own) & _names_in(near)] or components, near))
     for own, chain in followed:
         matches = tuple(match for component in own for match in component)
         returns = _returning_vertices(matches, lost, rows_of.span)
@@ -107,6 +126,37 @@ def bindings(rows_of: Linear) -> tuple[ast.Query, ...]:
     if len(found) > MOST_PARTS:
         raise NotIncremental(f"it takes more than {MOST_PARTS} patterns")
     return tuple(found)
+
+
+def _apart(chain: Chain, at: Collection[str] | None = None) -> tuple[Chain, tuple[Far, ...]]:
+    """Return clauses without their paths of any length, and these; see :func:`.far.apart`."""
+    pairs = [apart(match, at) for match in chain]
+    if any(far and match.mode is ast.MatchMode.INDUCED for match, (_, far) in zip(chain, pairs, strict=True)):
+        raise NotIncremental("INDUCED has a path of any length")
+    return tuple(near for near, _ in pairs), tuple(path for _, far in pairs for path in far)
+
+
+def _reached(path: Far, known: set[str], lost: set[str]) -> Reached:
+    """Return a path by its ends that are required, and that no WITH has lost."""
+    first, last = (name if name in known - lost else None for name in (path.first, path.last))
+    if first is None and last is None:
+        raise NotIncremental("neither end of a path of any length is a vertex of what is required, with a name")
+    return Reached(path, first, last)
+
+
+def _beside(chain: Chain, near: Chain, far: Collection[Far], known: set[str]) -> Chain:
+    """Return what is matched of a clause that has paths of any length, and of those that it goes on from."""
+    *before, last = near
+    ends = {name for path in far for name in (path.first, path.last)}
+    paths = tuple(path for path in last.patterns if path.edges or {*_names(path)}.isdisjoint(ends))
+    others = (*before, replace(last, patterns=paths))
+    if (*before,) != chain[:-1] or not (_names_in(others) & ends) <= known:
+        raise NotIncremental("a pattern goes on from a path of any length that is not required")
+    return others if paths else ()
+
+
+def _has_edges(chain: Chain) -> bool:
+    return any(path.edges for match in chain for path in match.patterns)
 
 
 def _components(first: Chain) -> list[Chain]:

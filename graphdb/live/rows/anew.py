@@ -76,22 +76,19 @@ class RowsAnew:
     def taker(self, part: Following, read: Ints) -> Take:
         """Return what takes the matches of a part of the query; ``read`` are vertices of which it reads other facts."""
         assert part.delta is not None
-        pattern = part.delta.pattern
-        returned = {item.alias for item in part.query.returns.items}  # its conditions may ask for others
-        names = tuple(sorted(vertex.name for vertex in pattern.vertices if vertex.name in returned))
-        if not pattern.edges:
-            self._note(names, [read])
+        if not part.delta.pattern.edges:
+            self._note(part.named(read[:, None]))
 
         def take(*sides: Ints) -> None:
             for rows in sides:
-                self._note(names, [rows[:, pattern.outputs.index(name)] for name in names])
+                self._note(part.named(rows))
 
         return take
 
-    def _note(self, names: tuple[str, ...], columns: list[Ints]) -> None:
-        for name, vertices in zip(names, columns, strict=True):
+    def _note(self, named: dict[str, Ints]) -> None:
+        for name, vertices in named.items():
             if len(vertices):
-                self._vertices.setdefault(names, {}).setdefault(name, []).append(np.unique(vertices))
+                self._vertices.setdefault(tuple(named), {}).setdefault(name, []).append(np.unique(vertices))
 
     def finish(self) -> None:
         """Have the tables be complete.
@@ -116,8 +113,7 @@ class RowsAnew:
     def make_none(self, table: str) -> None:
         """Make a table of no rows."""
         (first, *_) = self._branch.way.parts
-        assert first.delta is not None
-        with self._asked(None, {vertex.name: np.empty(0, np.int64) for vertex in first.delta.pattern.vertices}):
+        with self._asked(None, {name: np.empty(0, np.int64) for name in first.names}):
             self._raw.execute(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS FROM {_ROWS}")
 
     def _write(self, state: Snapshot | None, vertices: dict[str, Ints], *, come: bool) -> None:

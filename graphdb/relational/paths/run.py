@@ -42,6 +42,9 @@ Matches = tuple[ast.MatchClause, ...]
 class PathRun(UnrolledRun, SelectedRun, StepRun):
     """Prepares and runs one query, which may have paths of variable length in it."""
 
+    closures = True
+    """Whether repeated edges of forests are closures, which are those of a whole label."""
+
     def prepare(self, query: ast.Query | ast.Composite) -> Prepared | Program:
         """Bind, find candidates, plan, and write the SQL after the match."""
         query = self._with_paths_as_found(query)
@@ -63,6 +66,8 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
         """Return a query whose paths are as they are searched for: conditions within them, forests as closures."""
         if isinstance(query, ast.Composite):
             query = with_predicates(query)
+        if not self.closures:
+            return query
         with self._snapshot.graph.watched(self.new_control().check):
             return with_closures(query, self._snapshot, self._text)
 

@@ -116,7 +116,7 @@ def reads_of(
         isinstance(value, (Node, list)) for value in arguments.values()
     )
     terms = named or any(info.iris or info.kinds for info in bound.vertices)
-    return Reads(labels, classes, _reads_edge_rows(query), terms, unplanned, closures=closures_in((bound,)))
+    return Reads(labels, classes, _reads_edge_rows(query), terms, unplanned, closures=_closures_in((bound,)))
 
 
 def reads_of_clauses(
@@ -153,11 +153,11 @@ def reads_of_clauses(
                 return None
             case _ if isinstance(piece, _ENTITY_READERS):
                 return None
-    closures = closures_in(bounds)
+    closures = _closures_in(bounds)
     return Reads(labels, frozenset(), _reads_edge_rows(query), False, unplanned, frozenset(compiled), closures)
 
 
-def closures_in(bounds: Iterable[BoundPattern]) -> frozenset[int]:
+def _closures_in(bounds: Iterable[BoundPattern]) -> frozenset[int]:
     """Return the edge labels of which patterns have a closure in the place of repeated edges."""
     labels = {label for bound in bounds for edge in bound.edges for label in edge.labels or ()}
     return frozenset(closure.label for label in labels if (closure := closure_of(label)) is not None)
