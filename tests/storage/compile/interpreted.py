@@ -17,8 +17,10 @@ def _item(address: int, index: int, like: Any) -> Any:
     return np.ctypeslib.as_ctypes_type(dtype).from_address(int(address) + int(index) * dtype.itemsize)
 
 
-def _load(address: int, index: int, like: Any) -> int:
-    return int(_item(address, index, like).value)
+def _load(address: int, index: int, like: Any) -> int | np.int64:
+    """A word wraps as the machine's does: Python's -2**63 less one would never lose its highest bit."""
+    value = int(_item(address, index, like).value)
+    return np.int64(value) if value < 1 << 63 else value
 
 
 def _store(address: int, index: int, value: int, like: Any) -> None:

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from graphdb.execute.counting.kernels import count_kernels
 from graphdb.execute.search import group_kernels, set_kernels
+from graphdb.incremental import frame
+from graphdb.incremental.kernels import batch_kernels as change_kernels
 from graphdb.plan.candidates import space_kernels
 from graphdb.storage.arrays import batch_kernels, column_kernels
 from graphdb.storage.compile import sources
@@ -139,6 +141,34 @@ def test_machine_code_does_what_python_does(
                 assert np.array_equal(mine, right), kernel.symbol
             calls += 1
     assert calls > 8
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_python_runs_loops_over_bits_to_their_end(seed: int) -> None:
+    """Of words with any bits, the highest among them: which lists of relations an edge changes."""
+    rng, words = np.random.default_rng(seed), 2
+    ways, ends = (rng.integers(-(1 << 63), 1 << 63, (count, words)) | -(1 << 63) for count in (2, 4))
+    written, ranges = np.zeros((256, frame.CHANGE_CELLS), np.int64), np.zeros((128, frame.RANGE_CELLS), np.int64)
+    ranges[:, 1] = 2  # vertices 0 and 1 have a row
+    graph = np.zeros(frame.GRAPH_CELLS, np.int64)
+    arrays = {
+        frame.ENDS: ends,
+        frame.FORWARDS: ways[:1],
+        frame.BACKWARDS: ways[1:],
+        frame.WAITING: written,
+        frame.RANGES: ranges,
+    }
+    graph[[*arrays]] = [array.ctypes.data for array in arrays.values()]
+    graph[frame.WORDS] = words
+    with np.errstate(over="ignore"):
+        count = interpreted(change_kernels.write_changes)(graph.ctypes.data, 0, 0, 1, 5, 0)
+    forwards, backwards, out0, into0, out1, into1 = np.unpackbits(
+        np.concatenate([ways, ends]).view(np.uint8), axis=1, bitorder="little"
+    ).astype(bool)
+    expected = [[int(i), 0, 1, 0, 5] for i in np.flatnonzero(forwards & out0 & into1)]
+    expected += [[int(i), 1, 0, 1, 5] for i in np.flatnonzero(backwards & out1 & into0)]
+    assert sorted(written[:count].tolist()) == sorted(expected)
+    assert [63, 0, 1, 0, 5] in expected
 
 
 def _all_entries() -> list[Entry]:
