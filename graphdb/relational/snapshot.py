@@ -88,11 +88,21 @@ class Snapshot:
         )
 
 
+@dataclass(slots=True, eq=False)
+class Former:
+    """A snapshot, and what changed since: the next one takes over what was derived for it."""
+
+    snapshot: Snapshot
+    changes: list[Changes] = field(default_factory=list)
+    is_taken_over: bool = False
+    """Whether the next one began to: what an interrupt left half done is not taken over again."""
+
+
 def take_snapshot(
     connection: Connection,
     catalog: Catalog,
     graph_bytes: int,
-    former: tuple[Snapshot, list[Changes]] | None = None,
+    former: Former | None = None,
     *,
     subclasses: bool = False,
     empty: bool = False,
@@ -102,17 +112,17 @@ def take_snapshot(
 ) -> Snapshot:
     """Read names and sizes, with ``subclasses`` the hierarchy of classes, and make the written names visible to SQL.
 
-    ``former`` is the snapshot before, and what changed since: what was derived for it is followed.  The tables are as
-    they were created where ``empty``: nothing is read then.  Writing gets ``degrees``, and statements call
-    ``procedures``.  What was ``persisted`` of the same state is not derived again.
+    What was derived for the ``former`` snapshot is followed.  The tables are as they were created where ``empty``:
+    nothing is read then.  Writing gets ``degrees``, and statements call ``procedures``.  What was ``persisted`` of the
+    same state is not derived again.
     """
     with connection.guard() as raw:
-        names = None if former is None or subclasses else _followed(raw, *former)
+        names = None if former is None or subclasses else _followed(raw, former)
         if names is not None and former is not None:
-            before = former[0]
-            reported = [change.counted.sizes for change in former[1] if change.counted is not None]
+            before = former.snapshot
+            reported = [change.counted.sizes for change in former.changes if change.counted is not None]
             sizes = next((size for size in reversed(reported) if size is not None), before.graph.sizes)
-            described, parallel = _edges_followed(raw, *former)
+            described, parallel = _edges_followed(raw, former)
             scales, ahead = before.properties.scales, before.ahead
         elif empty and not subclasses:
             names = Names(PREFIXES, (), ())
@@ -124,12 +134,14 @@ def take_snapshot(
             names = Names(catalog.prefixes(), *labels, hierarchy, partial(_classes_above, catalog))
             described, parallel = _edges_counted(raw)
             scales, sizes, ahead = None, Sizes(*term_counts(raw)), names_ahead(raw)
-        if former is not None and not former[0].names.spellings.keys() <= names.spellings.keys():
-            names.spellings = former[0].names.spellings | names.spellings  # rows may have what the graph has no more
-        if former is None or names.spellings is not former[0].names.spellings:
+        spellings = None if former is None else former.snapshot.names.spellings
+        if spellings is not None and not spellings.keys() <= names.spellings.keys():
+            names.spellings = spellings | names.spellings  # rows may have what the graph has no more
+        if names.spellings is not spellings:
             _show(connection, names)
         decimal = frozenset(label.id for label in names.edge_labels.values() if label.kinds >> Kind.DECIMAL & 1)
-        touched = frozenset[int]().union(*(change.labels for change in former[1])) if former is not None else decimal
+        changed = None if former is None else frozenset[int]().union(*(change.labels for change in former.changes))
+        touched = decimal if changed is None else changed
         if scales is None or decimal & touched:
             scales = _scales(raw) if decimal else {}
         store = TripleStore(raw, connection.lock, sizes, names.edge_labels)
@@ -147,12 +159,14 @@ def take_snapshot(
     edges = Edges(connection, graph, store, described, parallel, persisted)
     known: dict[str, int | None] = {}
     if former is not None:
-        before, changes = former
-        store.follow(before.store, changes)
-        graph.follow(before.graph, changes)
-        properties.follow(before.properties, names.edge_labels, changes)
-        keys.follow(before.keys, changes)
-        edges.follow(before.edges, changes)
+        before, changes = former.snapshot, former.changes
+        if not former.is_taken_over:
+            former.is_taken_over = True
+            store.follow(before.store, changes)
+            graph.follow(before.graph, changes)
+            properties.follow(before.properties, names.edge_labels, changes)
+            keys.follow(before.keys, changes)
+            edges.follow(before.edges, changes)
         known = {iri: id for iri, id in before.ids.items() if id is not None}
     return Snapshot(
         connection,
@@ -171,11 +185,12 @@ def take_snapshot(
     )
 
 
-def _followed(raw: duckdb.DuckDBPyConnection, before: Snapshot, changes: list[Changes]) -> Names | None:
+def _followed(raw: duckdb.DuckDBPyConnection, former: Former) -> Names | None:
     """Return the names after changes that tell what is counted of them now; None where they are to be read."""
     edges: dict[int, tuple[int, ...] | None] = {}
     vertices: dict[int, int] = {}
-    for change in changes:
+    before = former.snapshot
+    for change in former.changes:
         if change.counted is None:
             return None
         edges.update(change.counted.edge_labels)
@@ -206,11 +221,9 @@ def _edges_counted(
     return frozenset(label for label, _ in found), frozenset(label for label, several in found if several)
 
 
-def _edges_followed(
-    raw: duckdb.DuckDBPyConnection, before: Snapshot, changes: list[Changes]
-) -> tuple[frozenset[int], frozenset[int]]:
+def _edges_followed(raw: duckdb.DuckDBPyConnection, former: Former) -> tuple[frozenset[int], frozenset[int]]:
     """Return the same after changes: only labels of which rows may have gone are asked for."""
-    rows = [change.edges for change in changes]
+    before, rows = former.snapshot, [change.edges for change in former.changes]
     described = before.edges.described.union(*(each.come for each in rows))
     parallel = before.edges.parallel.union(*(each.parallel for each in rows))
     if gone := frozenset[int]().union(*(each.gone for each in rows)):

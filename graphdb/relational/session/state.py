@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from graphdb.common.duckdb.transactions import Atomic
     from graphdb.pattern.names import Names
-    from graphdb.relational.snapshot import Snapshot
+    from graphdb.relational.snapshot import Former, Snapshot
     from graphdb.storage.catalog import Catalog
     from graphdb.storage.file.verify import Macros
     from graphdb.storage.graph.changes import Changes
@@ -111,7 +111,7 @@ class State:
         """Whether nothing was written since the tables of the graph were created here."""
         self._lazy_snapshot: Snapshot | None = None
         self._lazy_degrees: Degrees | None = None
-        self._former: tuple[Snapshot, list[Changes]] | None = None
+        self._former: Former | None = None
         self._known: KnownStatistics | None = None
         """What the last change left known of the file, for the next one."""
         self._changed_triples = 0
@@ -415,7 +415,7 @@ class State:
 
     def known_statistics(self) -> KnownStatistics:
         """What writing need not ask the file: after a change that tells it, no snapshot is taken for that."""
-        if self._known is None or self._former is None or len(self._former[1]) > _FOLLOWED:
+        if self._known is None or self._former is None or len(self._former.changes) > _FOLLOWED:
             return self.snapshot().known_statistics
         return self._known
 
@@ -437,16 +437,18 @@ class State:
         if not self.transactions.by_user:
             self._version = self.connection.file.version
         if self._lazy_snapshot is not None:
-            self._former = (self._lazy_snapshot, [])
+            from graphdb.relational.snapshot import Former
+
+            self._former = Former(self._lazy_snapshot)
         if self._lazy_degrees is not None:
             self._lazy_degrees.follow(changes)
-        known = None if self._former is None or self.subclasses else self._former[0]
+        known = None if self._former is None or self.subclasses else self._former.snapshot
         self.plans.follow(known, changes)
         if self._former is not None:
-            self._former[1].extend(change for change in changes if change is not None)
+            self._former.changes.extend(change for change in changes if change is not None)
             if None in changes:
-                self._former[0].properties.drop()
-                self._former[0].edges.drop()
+                self._former.snapshot.properties.drop()
+                self._former.snapshot.edges.drop()
                 self._former = None
         self._lazy_snapshot = None
         self._empty = False
