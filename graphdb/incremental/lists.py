@@ -64,6 +64,8 @@ class Image(NamedTuple):
     counters: Ints
     vertices: Ints
     needs: Ints
+    parallel: Ints
+    """By relation, how many entries more than pairs of vertices it has."""
 
 
 class Lists:
@@ -160,6 +162,7 @@ class Lists:
             self._counters,
             self._vertices,
             self._needs,
+            self._parallel,
         )
 
     def number(self, labels: Ints) -> Ints:

@@ -369,7 +369,7 @@ class IncrementalMatcher:
         for number, (begin, end) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)):
             version = frame.OLD
             try:
-                alone = self._device is not None and self._device.takes(self._searches, end - begin)
+                alone = self._device is not None and self._device.takes(end - begin)
                 if not alone:
                     self._put(rows[begin:end])
                 if before is not None:
@@ -405,7 +405,7 @@ class IncrementalMatcher:
     def _put_somewhere(self, rows: Ints) -> None:
         """Stage changed edges on the device alone where it takes them, else in the lists."""
         device = self._device
-        if device is None or not device.takes(self._searches, len(rows)) or not device.stage(rows):
+        if device is None or not device.takes(len(rows)) or not device.stage(rows):
             self._put(rows)
 
     def _catch_up(self) -> None:
@@ -433,14 +433,14 @@ class IncrementalMatcher:
     def _rows(self, updates: Updates, ends: Ints | None = None) -> tuple[Ints, Ints]:
         """Return updates as kernels read them, until the next ones, and where their batches end, which do at ``ends``.
 
-        Where no device stages them, what concerns no pattern is left out.  Raises ValueError where an end is no vertex.
+        What concerns no pattern is left out.  Raises ValueError where an end is no vertex.
         """
         from graphdb.incremental.kernels.batch_kernels import number_updates
 
         labels, sources, targets = (np.ascontiguousarray(column, np.int64) for column in updates[:3])
         inserted, numbers = np.ascontiguousarray(updates.inserted, bool), self._lists.vertices.of_resources
-        count, every = len(inserted), self._device is not None
-        if every or count > MOST_REUSED:
+        count = len(inserted)
+        if count > MOST_REUSED:
             rows = np.empty((count + 1, 4), np.int64)  # one is written too many
         else:  # memory that the process has: new pages take longer than all else here
             if count >= len(self._space):
@@ -449,14 +449,14 @@ class IncrementalMatcher:
         last = np.array([count], np.int64) if ends is None else ends.copy()
         label = int(labels[0]) if count else 0  # in most streams all have one
         known = self._lists.number_of(label) if count else 0
-        written = number_updates(labels, sources, targets, inserted, label, known, numbers, every, rows, last)
+        written = number_updates(labels, sources, targets, inserted, label, known, numbers, rows, last)
         if written >= 0:
-            return rows[:written], last
+            own = rows[:written]
+            return own if self._device is None else own.copy(), last  # it has them while the next ones are written
         rows[:count, 0] = self._lists.number(labels)
         rows[:count, 1], rows[:count, 2] = (self._lists.vertices.inner(column) for column in (sources, targets))
         rows[:count, 3] = inserted
-        wanted = np.full(count, every)
-        wanted |= (rows[:count, 1:3] != 0).all(axis=1)
+        wanted = (rows[:count, 1:3] != 0).all(axis=1)
         return rows[:count][wanted], np.concatenate([[0], np.cumsum(wanted)])[[count] if ends is None else ends]
 
     def _outer(self, number: int, rows: Ints) -> Changes:

@@ -13,6 +13,7 @@ from graphdb.execute.scheduler import Pause, schedule
 from graphdb.incremental import frame
 from graphdb.incremental.lists import Lists
 from graphdb.incremental.program import Program
+from graphdb.pattern.graph import PatternGraph
 
 Ints = NDArray[np.int64]
 Take = Callable[[int, Ints], None]
@@ -160,8 +161,22 @@ class Searches:
         total: Ints = found.sum(axis=0)
         return total
 
+    @property
+    def patterns(self) -> list[PatternGraph]:
+        """What is searched."""
+        return [plain.program.pattern for plain, _ in self._pairs]
+
+    @property
+    def counted(self) -> bool:
+        """Whether some programs count matches (:class:`.program.Program`)."""
+        return any(plain.program.counted for plain, _ in self._pairs)
+
+    def suited(self, parallel: Ints) -> list[Search]:
+        """Return the search of each pattern that suits relations with so many parallel edges."""
+        return [full if parallel[list(plain.program.relations)].any() else plain for plain, full in self._pairs]
+
     def chosen(self) -> list[Search]:
-        """Return the search of each pattern that a staged batch is searched by."""
+        """Return the search of each pattern that a batch is searched by that is staged in the lists."""
         from graphdb.incremental.kernels.batch_kernels import choose
 
         graph = self._lists.address

@@ -18,6 +18,7 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import frame, lists
 from graphdb.incremental.changes import Changes, Updates
 from graphdb.incremental.device import engine, search
+from graphdb.incremental.device import lists as device_lists
 from graphdb.incremental.device.lists import DeviceLists
 from graphdb.incremental.matcher import IncrementalMatcher
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
@@ -68,6 +69,7 @@ def test_a_device_finds_the_difference_of_all_matches(where: str) -> None:
             draw = np.random.default_rng(seed)
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(lists, "LEAST_MARKED", int(draw.choice([1, 2, 24])))
+                patch.setattr(device_lists, "RANKED", int(draw.choice([0, 1 << 14])))
                 edges.compare(draw, _pinned(device))
 
         compared()
@@ -198,6 +200,7 @@ def assert_lists_as_on_the_host(matcher: IncrementalMatcher) -> None:
             there = there[(there >= low) & (there < low + reach)]
             assert (np.flatnonzero(bits) + low).tolist() == np.unique(there).tolist()
     assert marked or not image.rows[: image.in_range, 6].any()
+    assert copy._parallel.tolist() == host._parallel.tolist()
     table = copy._table.get()
     assert np.array_equal(table, image.table[:, : table.shape[1]])
 

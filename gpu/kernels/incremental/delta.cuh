@@ -46,6 +46,7 @@ struct Lists {
   const u64 *ends, *forwards, *backwards;
   i64 words;
   u64 *marks;  // bitmaps of long lists, over the far ends that their relation has in range
+  i64 *parallel;  // by relation, how many entries more than pairs of vertices it has, in both versions together
 };
 #include "delta_layout.cuh"
 

@@ -7,6 +7,8 @@
 
 #include "delta.cuh"
 
+const int RANKERS = 8;
+
 // Visit the entries that an edge has in all relations that take it: relation, near end, far end and key.
 template <typename Visit>
 __device__ __forceinline__ void each_entry(const Lists &lists, const Update &update, const Visit &visit) {
@@ -116,21 +118,45 @@ extern "C" __global__ void untie(const Change *changes, const i64 *keys, i64 cou
   }
 }
 
-// Whether a sorted change is the first of its list, and whether it is an insertion.
-extern "C" __global__ void group(const Change *changes, const i64 *keys, const i64 *order, i64 count, i64 *heads,
-                                 i64 *gained) {
-  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  heads[i] = i == 0 || keys[order[i]] >> 32 != keys[order[i - 1]] >> 32;
-  gained[i] = changes[order[i]].versions == NEW;
+// Sort some thousand changes by what argsort and untie() sort them by, each counting those before it: 8 lanes for each.
+extern "C" __global__ void rank(const Change *changes, const i64 *keys, i64 count, i64 *order) {
+  const i64 i = (blockIdx.x * (i64)blockDim.x + threadIdx.x) / RANKERS;
+  int before = 0;
+  if (i < count) {
+    const i64 key = keys[i];
+    const int label = changes[i].key;
+    for (i64 j = threadIdx.x % RANKERS; j < count; j += RANKERS) {
+      const i64 other = keys[j];
+      before += other < key;
+      if (other == key && j != i) before += changes[j].key < label || (changes[j].key == label && j < i);
+    }
+  }
+  for (int by = RANKERS / 2; by; by >>= 1) before += __shfl_xor_sync(FULL, before, by);
+  if (i < count && threadIdx.x % RANKERS == 0) order[before] = i;
 }
 
-// Where each change is in its list, or is to be; deletions leave the new version.  `groups[i]` lists begin before change
-// i, and `starts` becomes where the changes of each begin.  Those that are `there` already are only looked up.
-extern "C" __global__ void place(const Lists *given, const Change *changes, const i64 *keys, const i64 *order, i64 count,
-                                 const i64 *groups, i64 there, i64 *starts, int *places) {
-  const Lists &lists = *given;
+// Of sorted changes, those that are the first of their list, and in the lower half of the number insertions: summed up,
+// they are the lists and the insertions before each.  There are `*left`, and space for `bound`: the host does not know yet.
+extern "C" __global__ void group(const Change *changes, const i64 *keys, const i64 *order, const i64 *left, i64 bound, i64 *sums) {
   const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  if (i >= bound) return;
+  if (i >= *left) {
+    sums[i] = 0;
+    return;
+  }
+  const i64 first = i == 0 || keys[order[i]] >> 32 != keys[order[i - 1]] >> 32;
+  sums[i] = first << 32 | (changes[order[i]].versions == NEW);
+}
+
+__device__ __forceinline__ i64 lists_before(const i64 *sums, i64 i) { return sums[i] >> 32; }
+__device__ __forceinline__ int gained_before(const i64 *sums, i64 i) { return (int)(u32)sums[i]; }
+
+// Where each change is in its list, or is to be; deletions leave the new version.  `starts` becomes where the changes of each
+// list begin.  Those that are `there` already are only looked up.
+extern "C" __global__ void place(const Lists *given, const Change *changes, const i64 *keys, const i64 *order, const i64 *left,
+                                 const i64 *sums, i64 there, i64 *starts, int *places) {
+  const Lists &lists = *given;
+  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x, count = *left;
   if (i >= count) return;
   const Change change = changes[order[i]];
   const Row &row = lists.rows[keys[order[i]] >> 32];
@@ -139,36 +165,54 @@ extern "C" __global__ void place(const Lists *given, const Change *changes, cons
   while (at < end && lists.neighbours[at] == change.far && lists.codes[at] >> KEY_SHIFT < change.key) ++at;
   places[i] = at - begin;
   if (!there && change.versions == OLD) lists.codes[at] &= ~NEW;
-  if (groups[i + 1] > groups[i]) {
-    starts[groups[i]] = i;
-    lists.rows[keys[order[i]] >> 32].group = (int)groups[i] + 1;
+  if (!there && change.versions == NEW) {
+    bool joined = (at > begin && lists.neighbours[at - 1] == change.far) || (at < end && lists.neighbours[at] == change.far);
+    for (i64 j = i; !joined && j > 0 && keys[order[j - 1]] == keys[order[i]]; --j)
+      joined = changes[order[j - 1]].versions == NEW;
+    if (joined) atomicAdd((u64 *)lists.parallel + change.relation, 1ull);
   }
-  if (i == count - 1) starts[groups[count]] = count;
+  const i64 group = lists_before(sums, i);
+  if (lists_before(sums, i + 1) > group) {
+    starts[group] = i;
+    lists.rows[keys[order[i]] >> 32].group = (int)group + 1;
+  }
+  if (i == count - 1) starts[lists_before(sums, count)] = count;
 }
 
 // How many units each list needs that does not fit its segment.
-extern "C" __global__ void space(const Lists *given, const i64 *keys, const i64 *order, const i64 *starts,
-                                 const i64 *gained, i64 groups, i64 *units) {
+extern "C" __global__ void space(const Lists *given, const i64 *keys, const i64 *order, const i64 *starts, const i64 *left,
+                                 i64 bound, const i64 *sums, i64 *units) {
   const i64 g = blockIdx.x * (i64)blockDim.x + threadIdx.x;
-  if (g >= groups) return;
+  if (g >= bound) return;
+  units[g] = 0;
+  if (g >= lists_before(sums, *left)) return;
   const Row row = given->rows[keys[order[starts[g]]] >> 32];
-  const i64 size = row.size + gained[starts[g + 1]] - gained[starts[g]];
+  const i64 size = row.size + gained_before(sums, starts[g + 1]) - gained_before(sums, starts[g]);
   i64 room = 1;
   while (room * UNIT < size) room *= 2;
-  units[g] = size > row.room ? room : 0;
+  if (size > row.room) units[g] = room;
+}
+
+// What the host waits for: how many changes there are, and lists, how many units these need where that is asked for, and
+// how many parallel edges the relations have.
+extern "C" __global__ void tell(const Lists *given, const i64 *left, const i64 *sums, const i64 *units, i64 relations,
+                                volatile i64 *found) {
+  if (threadIdx.x == 0) found[0] = *left, found[1] = lists_before(sums, *left), found[2] = units ? *units : 0;
+  for (i64 i = threadIdx.x; i < relations; i += blockDim.x) found[3 + i] = given->parallel[i];
+  __threadfence_system();
 }
 
 // Merge the insertions into their lists, each by a warp: entries move up by the insertions before them, the last ones
 // first.
 extern "C" __global__ void merge(const Lists *given, const Change *changes, const i64 *keys, const i64 *order,
-                                 const i64 *starts, const i64 *gained, const int *places, const i64 *units, i64 used,
+                                 const i64 *starts, const i64 *sums, const int *places, const i64 *units, i64 used,
                                  i64 groups) {
   const Lists &lists = *given;
   const i64 g = (blockIdx.x * (i64)blockDim.x + threadIdx.x) / WARP;
   if (g >= groups) return;
   const i64 first = starts[g], last = starts[g + 1];
   Row &row = lists.rows[keys[order[first]] >> 32];
-  const int inserted = (int)(gained[last] - gained[first]), deleted = (int)(last - first) - inserted;
+  const int before = gained_before(sums, first), inserted = gained_before(sums, last) - before, deleted = (int)(last - first) - inserted;
   const bool moved = units[g + 1] > units[g];
   const int from = row.begin * UNIT, begin = (int)(moved ? used + units[g] : row.begin), to = begin * UNIT;
   const int size = row.size, room = row.room;
@@ -185,7 +229,7 @@ extern "C" __global__ void merge(const Lists *given, const Change *changes, cons
         else
           high = middle;
       }
-      by = (int)(gained[low] - gained[first]);
+      by = gained_before(sums, low) - before;
     }
     if (!__any_sync(FULL, by + moved)) break;
     __syncwarp();
@@ -195,7 +239,7 @@ extern "C" __global__ void merge(const Lists *given, const Change *changes, cons
   for (i64 i = first + LANE; i < last; i += WARP) {
     const Change &change = changes[order[i]];
     if (change.versions != NEW) continue;
-    const i64 at = to + places[i] + gained[i] - gained[first];
+    const i64 at = to + places[i] + gained_before(sums, i) - before;
     lists.neighbours[at] = change.far;
     lists.codes[at] = change.key << KEY_SHIFT | NEW;
     mark(lists, change.relation, row.marks, change.far, true);
@@ -230,10 +274,18 @@ extern "C" __global__ void finish(const Lists *given, const Change *changes, con
     __syncwarp();
   }
   __syncwarp();
-  for (i64 i = starts[g] + LANE; row.marks && i < starts[g + 1]; i += WARP) {
+  const bool parallel = lists.parallel[changes[order[starts[g]]].relation] > 0;
+  for (i64 i = starts[g] + LANE; (row.marks || parallel) && i < starts[g + 1]; i += WARP) {
     const Change &change = changes[order[i]];
-    const int at = lower(lists.neighbours, begin, begin + left, change.far);
-    mark(lists, change.relation, row.marks, change.far, at < begin + left && lists.neighbours[at] == change.far);
+    int at = lower(lists.neighbours, begin, begin + left, change.far);
+    const bool there = at < begin + left && lists.neighbours[at] == change.far;
+    mark(lists, change.relation, row.marks, change.far, there);
+    if (!parallel || (i > starts[g] && changes[order[i - 1]].far == change.far)) continue;
+    int gone = 0, stay = 0;  // of the entries with this far end
+    for (i64 j = i; j < starts[g + 1] && changes[order[j]].far == change.far; ++j) gone += !(changes[order[j]].versions & version);
+    for (; at < begin + left && lists.neighbours[at] == change.far; ++at) ++stay;
+    const int fewer = max(gone + stay - 1, 0) - max(stay - 1, 0);
+    if (fewer) atomicAdd((u64 *)lists.parallel + change.relation, (u64)-(i64)fewer);
   }
   if (LANE == 0) row.size = row.before = row.after = row.both = left, row.group = 0;
 }

@@ -218,27 +218,22 @@ struct Warp : Sharing {
     int place = -1;
     if (LANE == 0) {
       u64 *state = search.state;
-      atomicAdd(state + IDLE, 1ull);
-      for (u32 round = 1; place < 0; ++round) {
-        const u64 idle = *(volatile u64 *)(state + IDLE), started = *(volatile u64 *)(state + STARTED);
+      const u64 ticket = atomicAdd(search.desk + TICKETS, 1ull);
+      if (atomicAdd(state + BUSY, ~0ull) == 1) {  // nor will anybody be: the tickets are void, also for later searches
+        *(volatile u64 *)(search.desk + TICKETS) = *(volatile u64 *)(search.desk + GIFTS);
         __threadfence();
-        const u64 head = *(volatile u64 *)(search.desk + HEAD);
-        if (head < *(volatile u64 *)(search.desk + TAIL)) {
-          atomicAdd(state + IDLE, ~0ull);
-          if (atomicCAS(search.desk + HEAD, head, head + 1) == head) {
-            place = (int)(head & (search.queue_places - 1));
-            while (*(volatile u64 *)(search.turns + place) != head + 1) __nanosleep(100);
-            __threadfence();
-            break;
-          }
-          atomicAdd(state + IDLE, 1ull);
-        } else if (idle == started || *(volatile u64 *)(state + HALT)) {
-          break;
-        } else if (blockIdx.x == 0 && threadIdx.x == 0 && !(round & 255) && *search.stop) {
-          atomicExch(state + HALT, 1ull);
-        }
-        __nanosleep(500 * min(round, 40u));  // all who wait read the same words
+        atomicExch(state + HALT, 1ull);
       }
+      place = (int)(ticket & (search.queue_places - 1));
+      for (u32 round = 1; *(volatile u64 *)(search.turns + place) != ticket + 1; ++round) {
+        if (!(round & 3) && *(volatile u64 *)(state + HALT)) {
+          place = -1;
+          break;
+        }
+        if (blockIdx.x == 0 && threadIdx.x == 0 && !(round & 255) && *search.stop) atomicExch(state + HALT, 1ull);
+        __nanosleep(min(100 * round, 4000u));
+      }
+      __threadfence();
     }
     place = __shfl_sync(FULL, place, 0);
     if (place < 0) return false;
@@ -263,8 +258,8 @@ extern "C" __global__ void __launch_bounds__(256, RESIDENT) search(const Search 
   const i64 legs = search.most_legs * (i64)(sizeof(Leg) / 8), slots = (search.slots + 1) / 2;
   i64 *own = shared + threadIdx.x / WARP * (search.levels * (i64)(sizeof(Level) / 8) + legs + slots);
   Warp warp = {{{search, *search.lists, (Level *)own, (Leg *)(own + search.levels * (sizeof(Level) / 8)),
-                 (int *)(own + search.levels * (sizeof(Level) / 8) + legs), clock64()}}};
-  if (LANE == 0) atomicAdd(search.state + STARTED, 1ull);
+                 (int *)(own + search.levels * (sizeof(Level) / 8) + legs), clock64(), clock64()}}};
+  if (LANE == 0) atomicAdd(search.state + BUSY, 1ull);
   while (!warp.over) {
     u64 at = 0;
     if (LANE == 0) at = atomicAdd(search.state + NEXT, 1ull);

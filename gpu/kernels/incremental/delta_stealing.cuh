@@ -1,21 +1,28 @@
-// Leaving work to warps that have none (GAMMA, Qiu et al., ICDE 2024, §V-A): a warp without work waits at a queue.  Others look
-// now and then whether somebody waits there, and leave half of what they have left at their shallowest step: the bindings
-// before it, and a range of its list.  So the work is shared within blocks and across them.
+// Leaving work to warps that have none (GAMMA, Qiu et al., ICDE 2024, §V-A): a warp without work takes a ticket, and waits at
+// its own place of a queue.  Others look now and then whether more wait there than were served, and leave half of what they
+// have left at their shallowest step: the bindings before it, and a range of its list.  So the work is shared within blocks
+// and across them.
+//
+// They look by the clock: a binding may take a thousand times as long as another one.  And who waits asks a word of his own:
+// if all asked for one and the same, each piece of work would have thousands contend for it.
 
 #include "delta_steps.cuh"
 
-const u32 ROUNDS = 16;  // between two looks for warps that wait
+#ifndef LOOK
+#define LOOK (1 << 13)
+#endif
 const int MAIL_HEADER = 6;
 
 struct Sharing : Steps {
   // If somebody waits for work: leave him half of what is left at the shallowest step, of those from `bottom` to `reached`.
   __device__ CALL void share(int bottom, int reached) {
-    if (!search.queue_places || (++rounds & (ROUNDS - 1))) return;
+    if (!search.queue_places) return;
     u32 place = 0, given = 0;
     int low = 0, high = 0, shallow = bottom;
-    if (LANE == 0) {
-      const u64 waiting = *(volatile u64 *)(search.state + IDLE);
-      if (waiting && *(volatile u64 *)(search.desk + TAIL) - *(volatile u64 *)(search.desk + HEAD) < waiting) {
+    if (LANE == 0 && clock64() - looked > LOOK) {
+      looked = clock64();
+      const volatile u64 *desk = search.desk;
+      if ((i64)(desk[TICKETS] - desk[GIFTS]) > 0) {
         for (; shallow < divisible && shallow <= reached && !given; ++shallow) {
           Level &level = levels[shallow];
           if (level.at < level.end) {
@@ -33,7 +40,8 @@ struct Sharing : Steps {
         --shallow;
       }
       if (given) {
-        const u64 ticket = atomicAdd(search.desk + TAIL, 1ull);
+        atomicAdd(search.state + BUSY, 1ull);  // who takes it is at work from now on
+        const u64 ticket = atomicAdd(search.desk + GIFTS, 1ull);
         place = (u32)(ticket & (search.queue_places - 1));
         while (*(volatile u64 *)(search.turns + place) != ticket) __nanosleep(100);
         __threadfence();

@@ -20,7 +20,7 @@ struct Search {
   const volatile int *stop;
   u64 *turns;  // of the queue's places: whose turn it is
   int *queue;  // [queue_places, MAIL_HEADER + slots]
-  u64 *desk;         // how many pieces of work were taken from the queue, and put there
+  u64 *desk;         // how many warps have waited at the queue, and pieces of work were put there
   i64 queue_places;  // a power of two; 0: no stealing
 };
 #include "delta_search_layout.cuh"
@@ -49,8 +49,8 @@ struct Steps {
   Level *levels;
   Leg *spans;
   int *values;
-  i64 asked;
-  u32 turn, rounds;
+  i64 asked, looked;  // when the host was asked whether to stop, and the queue whether somebody waits
+  u32 turn;
   bool over;
   u64 found[2];  // lost and gained, by all lanes together
   // The changed edge under way, its plan in the order chosen, its first step and leg, and the steps that can be divided.

@@ -38,6 +38,8 @@ RECORD = 2e-8
 """… so many for each record more, to be sent and merged, …"""
 BINDING = 1e-9
 """… and for each binding."""
+MOST_AHEAD = 1 << 20
+"""Updates that the device has had at most before the host does."""
 OPENING = 1.0
 """Seconds until a device is open and its kernels are compiled; …"""
 LINK = 3e9
@@ -82,7 +84,9 @@ class DeviceMatching:
         self._alone: Ints | None = None
         """The updates of the batch under way, where the device has it and the host does not."""
         self._ahead: list[Ints] = []
-        """Updates of batches, committed, that the host has not had yet."""
+        """Updates of batches, committed, that the host has not had yet, …"""
+        self._ahead_count = 0
+        """… and how many they are."""
         self._usual = 0.0
         """Bindings that are expected for each update, as of the latest batch that the host staged."""
         self._given_up = lists.like.dtype != np.int32 or lists.relations.vertices > NARROW
@@ -117,13 +121,13 @@ class DeviceMatching:
 
     # --- a batch that the device alone has
 
-    def takes(self, searches: Searches, count: int) -> bool:
+    def takes(self, count: int) -> bool:
         """Whether a batch of so many updates is to be staged and searched on the device alone (:meth:`stage`)."""
         copy = self._copy
         if copy is None or copy.device.memory.streaming:
             return False
-        if any(search.program.relations for search in searches.chosen()):
-            return False  # which program searches it depends on the host's lists
+        if self._ahead_count + count > MOST_AHEAD:
+            return False
         return self._pinned or (count >= FEWEST and self._pays(self._usual * count))
 
     def stage(self, updates: Ints) -> bool:
@@ -147,7 +151,7 @@ class DeviceMatching:
 
     def behind(self) -> Ints | None:
         """Return the updates that the host has not had, which it is to commit; None where there are none."""
-        found, self._ahead = self._ahead, []
+        found, self._ahead, self._ahead_count = self._ahead, [], 0
         return np.concatenate(found) if found else None
 
     # --- a batch that is staged
@@ -157,16 +161,15 @@ class DeviceMatching:
 
         A device counts whole matches, or enumerates them; what is partly enumerated and partly counted, the host finds.
         """
-        programs = [search.program for search in searches.chosen()]
-        counted = any(program.counted for program in programs)
-        if counted and not any(program.pattern.outputs for program in programs):
+        counted = searches.counted
+        if counted and not any(pattern.outputs for pattern in searches.patterns):
             for number, (gained, lost) in enumerate(self.counts(searches, check)().tolist()):
                 if rows := [[version, n] for version, n in ((frame.NEW, gained), (frame.OLD, lost)) if n]:
                     take(number, np.array(rows, np.int64))
             return
 
         def on_device(search: DeviceSearch, staged: Staged, expected: float) -> Callable[[], None]:
-            found = [search.rows(program, staged, check) for program in self._programs_of(searches)]
+            found = [search.rows(program, staged, check) for program in self._programs_of(searches, staged)]
             self._note(search, expected)
 
             def hand_over() -> None:
@@ -189,7 +192,7 @@ class DeviceMatching:
         """
 
         def on_device(search: DeviceSearch, staged: Staged, expected: float) -> Callable[[], Ints]:
-            running = [search.count(program, staged, check) for program in self._programs_of(searches)]
+            running = [search.count(program, staged, check) for program in self._programs_of(searches, staged)]
 
             def found() -> Ints:
                 try:
@@ -216,6 +219,7 @@ class DeviceMatching:
         alone, self._alone = self._alone, None
         if alone is not None and version == frame.NEW:
             self._ahead.append(alone)
+            self._ahead_count += len(alone)
         if self._copy is None:
             return
         try:
@@ -266,12 +270,13 @@ class DeviceMatching:
 
     def _work(self, searches: Searches) -> float:
         """Return how many bindings a batch is expected to search; 0 where it is not worth a look."""
-        if self._alone is not None:
-            return max(self._usual * len(self._alone), 1.0)
-        if self._given_up or (len(self._lists.records) < FEWEST and not self._pinned):
+        worth = self._alone is not None or self._pinned or len(self._lists.records) >= FEWEST
+        if self._given_up or not worth:
             return 0.0
         if self._made_for is not searches:
             self._made_for, self._programs, self._weights = searches, {}, self._weigh(searches)
+        if self._alone is not None:
+            return max(self._usual * len(self._alone), 1.0)
         numbers = np.bincount(self._changed()[:, 0], minlength=len(self._weights))
         work = float(numbers @ self._weights)
         self._usual = work / max(self.updates, 1)
@@ -348,11 +353,11 @@ class DeviceMatching:
             self._drop()
             raise
 
-    def _programs_of(self, searches: Searches) -> list[DeviceProgram]:
+    def _programs_of(self, searches: Searches, staged: Staged) -> list[DeviceProgram]:
         """Return the programs that search this batch, with their tables on the device."""
         found = []
         assert self._copy is not None
-        for search in searches.chosen():
+        for search in searches.suited(staged.parallel):
             known = self._programs.get(id(search))
             if known is None:
                 known = self._programs[id(search)] = DeviceProgram(self._copy.device, search.program, search.table_row)

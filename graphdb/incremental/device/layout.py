@@ -17,6 +17,7 @@ UPDATE = ("label", "source", "target", "inserted")
 LISTS = (
     *("late", "late_base", "late_mask", "rows", "neighbours", "codes", "ranges", "table", "stride", "vertices"),
     *("counter_starts", "counters", "pattern_vertices", "needs", "ends", "forwards", "backwards", "words", "marks"),
+    "parallel",
 )
 """``Lists``."""
 SEARCH = (
@@ -41,16 +42,15 @@ class State(IntEnum):
     WRITTEN = 2
     LOST = 3
     GAINED = 4
-    IDLE = 5
-    STARTED = 6
-    STOLEN = 7
+    BUSY = 5
+    STOLEN = 6
 
 
 class Desk(IntEnum):
-    """How many pieces of work were taken from the queue, and put there, by all searches."""
+    """How many warps have waited at the queue for work, and how many pieces of it were put there, by all searches."""
 
-    HEAD = 0
-    TAIL = 1
+    TICKETS = 0
+    GIFTS = 1
 
 
 _CONSTANTS = (

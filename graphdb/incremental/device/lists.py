@@ -31,6 +31,10 @@ _NO_KEY = np.uint64((1 << 64) - 1)
 _LEAST_PLACES = 1 << 8
 _SPARE = 4
 """A pool has so many parts, and one more that is free at first."""
+_RANKERS = 8
+"""``RANKERS`` of ``delta_lists.cu``."""
+RANKED = 1 << 14
+"""Changes at most that are sorted by counting those before each: that is one launch, which takes no longer."""
 LARGEST = 1 << 31
 """Entries that a pool may have at most: places are 32 bits wide."""
 
@@ -58,6 +62,8 @@ class Staged:
         int32 [count]: by change sorted, its place in its list.
     groups
         Lists that change.
+    parallel
+        By relation, how many entries more than pairs of vertices it has, on the host.
     """
 
     changes: Any
@@ -67,6 +73,7 @@ class Staged:
     starts: Any
     places: Any
     groups: int
+    parallel: Ints
 
 
 class DeviceLists:
@@ -102,6 +109,9 @@ class DeviceLists:
             upload(table) for table in (image.counter_starts, image.counters, image.vertices, image.needs)
         ]
         self._table, self._marks = upload(image.table), upload(image.marks)
+        self._parallel = upload(image.parallel)
+        self._told = device.pinned((3 + len(image.parallel),), np.int64)
+        """What the device tells the host of a batch."""
         self._late_places = _LEAST_PLACES
         while self._late_places < 2 * len(image.late):
             self._late_places *= 2
@@ -146,8 +156,9 @@ class DeviceLists:
     def stage(self, changes: NDArray[np.int32], *, there: bool = False) -> Staged:
         """Put entries into the new version, or take them out of it; ``there``: the copy was made with them."""
         self._follow(self._host.rows_out_of_range)
-        moved, count = self._device.memory.upload(changes), len(changes)
-        return self._merge(moved, count, *self._sorted(moved, count), there)
+        upload, count = self._device.memory.upload, len(changes)
+        moved, left = upload(changes), upload(np.array([count], np.int64))
+        return self._merge(moved, count, address(left), *self._sorted(moved, count), there)
 
     def stage_updates(self, updates: Ints) -> Staged:
         """Put the entries of updates into the new version, or take them out of it, as the host's ``stage`` does.
@@ -169,38 +180,48 @@ class DeviceLists:
         wanted = memory.empty(count, np.int64)
         self._launch("find_wanted", count, self._cells, changes, keys, order, count, wanted)
         places = device.offsets(wanted)
-        left = device.last(places)
-        found, sorted_keys = memory.empty((left, len(CHANGE)), np.int32), memory.empty(left, np.int64)
-        identity = memory.empty(left, np.int64)
+        found, sorted_keys = memory.empty((count, len(CHANGE)), np.int32), memory.empty(count, np.int64)
+        identity = memory.empty(count, np.int64)
         self._launch("gather", count, changes, keys, order, count, places, found, sorted_keys, identity)
-        return self._merge(found, left, sorted_keys, identity, there=False)
+        left = address(places) + count * places.itemsize
+        return self._merge(found, count, left, sorted_keys, identity, there=False)
 
     def _sorted(self, changes: Any, count: int) -> tuple[Any, Any]:
         """Return the keys of changes, and what sorts them: which is stable."""
         keys = self._device.memory.empty(count, np.int64)
         self._launch("locate", count, self._cells, changes, count, keys)
+        if count <= RANKED:
+            order = self._device.memory.empty(count, np.int64)
+            self._launch("rank", _RANKERS * count, changes, keys, count, order)
+            return keys, order
         order = keys.argsort()
         self._launch("untie", count, changes, keys, count, order)
         return keys, order
 
-    def _merge(self, changes: Any, count: int, keys: Any, order: Any, there: bool) -> Staged:
-        """Merge entries, each of which changes, into the lists, if they are not there already."""
-        memory = self._device.memory
-        heads, gained = (memory.empty(count, np.int64) for _ in range(2))
-        self._launch("group", count, changes, keys, order, count, heads, gained)
-        number, before = self._device.offsets(heads), self._device.offsets(gained)
-        starts, places = memory.empty(count + 1, np.int64), memory.empty(count, np.int32)
-        own = (self._cells, changes, keys, order, count, number, int(there), starts, places)
-        self._launch("place", count, *own)
-        groups = self._device.last(number)
-        staged = Staged(changes, count, keys, order, starts, places, groups)
+    def _merge(self, changes: Any, bound: int, left: int, keys: Any, order: Any, there: bool) -> Staged:
+        """Merge entries, each of which changes, into the lists, if they are not there already.
+
+        There are at most ``bound``, and so many as the number says whose address on the device is ``left``.
+        """
+        memory, device = self._device.memory, self._device
+        sums, places = memory.empty(bound + 1, np.int64), memory.empty(bound, np.int32)
+        starts, units = (memory.empty(bound + 1, np.int64) for _ in range(2))
+        self._launch("group", bound, changes, keys, order, left, bound, sums[1:])
+        device.sum_up(sums[1:], sums)
+        self._launch("place", bound, self._cells, changes, keys, order, left, sums, int(there), starts, places)
         if not there:
-            wanted = memory.empty(groups, np.int64)
-            self._launch("space", groups, self._cells, keys, order, starts, before, groups, wanted)
-            units = self._device.offsets(wanted)
-            more = self._device.last(units)
+            self._launch("space", bound, self._cells, keys, order, starts, left, bound, sums, units[1:])
+            device.sum_up(units[1:], units)
+        told = self._told
+        needed = 0 if there else address(units) + bound * units.itemsize
+        answer = (len(told) - 3, int(told.ctypes.data))
+        self._launch("tell", 1, self._cells, left, sums, needed, *answer)
+        device.stream.synchronize()
+        count, groups, more = told[:3].tolist()
+        staged = Staged(changes, count, keys, order, starts, places, groups, told[3:].copy())
+        if not there:
             self._reserve(self._used + more)
-            tables = (changes, keys, order, starts, before, places, units)
+            tables = (changes, keys, order, starts, sums, places, units)
             self._launch("merge", 32 * groups, self._cells, *tables, self._used, groups)
             self._used += more
             self._encode(staged)
@@ -297,6 +318,7 @@ class DeviceLists:
             "backwards": address(self._backwards),
             "words": self._host.words,
             "marks": address(self._marks),
+            "parallel": address(self._parallel),
         }
         written = [cells[name] for name in LISTS]
         if written != self._written:

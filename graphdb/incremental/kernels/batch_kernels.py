@@ -160,7 +160,7 @@ def change_waiting(graph: int, updates: Ints, count: int, like: Any) -> int:
     return -1
 
 
-@entry("i8[:], i8[:], i8[:], b1[:], i8, i8, i8[:], b1, i8[:, :], i8[:] -> i8")
+@entry("i8[:], i8[:], i8[:], b1[:], i8, i8, i8[:], i8[:, :], i8[:] -> i8")
 def number_updates(
     labels: Ints,
     sources: Ints,
@@ -169,11 +169,10 @@ def number_updates(
     label: int,
     number: int,
     numbers: Ints,
-    every: bool,
     rows: Ints,
     ends: Ints,
 ) -> int:
-    """Write updates as :func:`stage` takes them: ``every`` one, or those whose ends both concern some pattern.
+    """Write updates as :func:`stage` takes them: those whose ends both concern some pattern.
 
     ``numbers`` are those of all resources, and ``ends``, where batches end, become the same of the rows.  Returns how
     many rows there are; -1 where an update has another label than ``label``, which has a ``number``, or an end that is
@@ -190,7 +189,7 @@ def number_updates(
             rows[written, 1] = near
             rows[written, 2] = far
             rows[written, 3] = inserted[i]
-            written += every or (near != 0 and far != 0)
+            written += near != 0 and far != 0
         begin = ends[batch]
         ends[batch] = written
     return written
