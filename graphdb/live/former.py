@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from graphdb.live.prepared import PreparedQueries
-from graphdb.relational.snapshot import take_snapshot
+from graphdb.relational.snapshot import Predecessor, take_snapshot
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.graph.changes import MOST
 
@@ -36,7 +36,7 @@ class Former:
         self._connection: Connection | None = None
         self._now: Snapshot | None = None
         """The state before the batch that is maintained now, once it was asked for."""
-        self._before: tuple[Snapshot, list[Changes]] | None = None
+        self._before: Predecessor | None = None
         """The last one that was asked for, and what changed since."""
         self._since = 0
         """How many triples that are."""
@@ -71,18 +71,18 @@ class Former:
         while self._renamed:
             self.prepared.drop(self._renamed.pop())
         if self._now is not None and self._connection is not None:
-            self._before, self._now, self._since = (self._now, []), None, 0
+            self._before, self._now, self._since = Predecessor(self._now), None, 0
             self._connection.rest()
         if self._before is None:
             return
-        state, noted = self._before
-        noted.extend(known := [change for change in changes if change is not None])
+        before = self._before
+        before.changes.extend(known := [change for change in changes if change is not None])
         self._since += sum(change.triples for change in known)
         if len(known) < len(changes) or self._since > MOST:
             self.forget()
             return
         for change in known:
-            self.prepared.follow(change, state.store.type_label)
+            self.prepared.follow(change, before.snapshot.store.type_label)
 
     def forget(self) -> None:
         """Drop what was derived: changes since are not known, or a batch was not maintained to its end."""

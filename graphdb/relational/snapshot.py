@@ -89,7 +89,7 @@ class Snapshot:
 
 
 @dataclass(slots=True, eq=False)
-class Former:
+class Predecessor:
     """A snapshot, and what changed since: the next one takes over what was derived for it."""
 
     snapshot: Snapshot
@@ -102,7 +102,7 @@ def take_snapshot(
     connection: Connection,
     catalog: Catalog,
     graph_bytes: int,
-    former: Former | None = None,
+    former: Predecessor | None = None,
     *,
     subclasses: bool = False,
     empty: bool = False,
@@ -185,7 +185,7 @@ def take_snapshot(
     )
 
 
-def _followed(raw: duckdb.DuckDBPyConnection, former: Former) -> Names | None:
+def _followed(raw: duckdb.DuckDBPyConnection, former: Predecessor) -> Names | None:
     """Return the names after changes that tell what is counted of them now; None where they are to be read."""
     edges: dict[int, tuple[int, ...] | None] = {}
     vertices: dict[int, int] = {}
@@ -221,7 +221,7 @@ def _edges_counted(
     return frozenset(label for label, _ in found), frozenset(label for label, several in found if several)
 
 
-def _edges_followed(raw: duckdb.DuckDBPyConnection, former: Former) -> tuple[frozenset[int], frozenset[int]]:
+def _edges_followed(raw: duckdb.DuckDBPyConnection, former: Predecessor) -> tuple[frozenset[int], frozenset[int]]:
     """Return the same after changes: only labels of which rows may have gone are asked for."""
     before, rows = former.snapshot, [change.edges for change in former.changes]
     described = before.edges.described.union(*(each.come for each in rows))

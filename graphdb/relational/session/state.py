@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from graphdb.common.duckdb.transactions import Atomic
     from graphdb.pattern.names import Names
-    from graphdb.relational.snapshot import Former, Snapshot
+    from graphdb.relational.snapshot import Predecessor, Snapshot
     from graphdb.storage.catalog import Catalog
     from graphdb.storage.file.verify import Macros
     from graphdb.storage.graph.changes import Changes
@@ -111,7 +111,7 @@ class State:
         """Whether nothing was written since the tables of the graph were created here."""
         self._lazy_snapshot: Snapshot | None = None
         self._lazy_degrees: Degrees | None = None
-        self._former: Former | None = None
+        self._former: Predecessor | None = None
         self._known: KnownStatistics | None = None
         """What the last change left known of the file, for the next one."""
         self._changed_triples = 0
@@ -437,9 +437,9 @@ class State:
         if not self.transactions.by_user:
             self._version = self.connection.file.version
         if self._lazy_snapshot is not None:
-            from graphdb.relational.snapshot import Former
+            from graphdb.relational.snapshot import Predecessor
 
-            self._former = Former(self._lazy_snapshot)
+            self._former = Predecessor(self._lazy_snapshot)
         if self._lazy_degrees is not None:
             self._lazy_degrees.follow(changes)
         known = None if self._former is None or self.subclasses else self._former.snapshot
