@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,45 @@ def test_as_sql_does(database: graphdb.Database, text: str, monkeypatch: pytest.
     assert (mine if text in ORDERED else sorted(mine, key=repr)) == (
         rows if text in ORDERED else sorted(rows, key=repr)
     )
+
+
+_FIRST = datetime(2019, 12, 31, 20, 30, tzinfo=UTC)
+GIVEN = [
+    ("MATCH (a:Person) WHERE a.age > $x RETURN a.id, a.age ORDER BY a.id", [4, -1]),
+    ("MATCH (a:Person) WHERE a.size < $x RETURN a.id, abs(a.size - 9), abs(3 - a.age) ORDER BY a.id", [7.25, 100.0]),
+    ("MATCH (a:Person) WHERE a.name = $x OR a.age = 3 RETURN a.id ORDER BY a.id", ["n3", "none"]),
+    ("MATCH (a:Person) WHERE a.on <> $x RETURN a.id ORDER BY a.id", [True, False]),
+    (
+        "MATCH (a:Person) WHERE a.at >= $x WITH a RETURN a.city AS city, count(CASE WHEN a.age < 4 THEN a.name "
+        "WHEN a.on THEN a.city END) AS n, count(CASE WHEN a.at = $x THEN 1 END) AS m ORDER BY city",
+        [_FIRST + timedelta(hours=9), (_FIRST + timedelta(hours=20)).astimezone(timezone(timedelta(hours=3)))],
+    ),
+    (
+        "WITH $x + duration({hours: 12}) AS middle, $x + duration({hours: 30}) AS last MATCH (a:Person {on: true}) "
+        "OPTIONAL MATCH (a)-[:KNOWS]->(b) WHERE $x <= b.at < last WITH a, count(CASE WHEN b.at < middle THEN b END) AS n, "
+        "count(CASE WHEN b.at >= middle THEN b.name END) AS m RETURN a.id, n, m, abs(n - m) AS d ORDER BY d DESC, a.id LIMIT 90",
+        [_FIRST, (_FIRST + timedelta(hours=10)).astimezone(timezone(timedelta(hours=-2)))],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "given"), GIVEN)
+def test_arguments_are_constants(
+    database: graphdb.Database, text: str, given: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+
+    def counted(*arguments: Any) -> Any:
+        made.append(run(*arguments))
+        return made[-1]
+
+    found = []
+    for ask in (counted, lambda *_: None):
+        monkeypatch.setattr(query, "run", ask)
+        found.append([database.query(text, x=x).fetchall() for x in given])
+    assert len([table for table in made if table is not None]) >= len(given)
+    assert found[0] == found[1]
+    assert found[0][0] != found[0][1]
 
 
 @pytest.mark.parametrize("keys", ["x, b.id", "b.id, x", "b.name, x", "x, b.id, b.age"])

@@ -29,6 +29,7 @@ from graphdb.relational.lowering.matches import Matches, column_name, looks_back
 from graphdb.relational.lowering.shared_lists import is_shared, makes_one_row, passed_on, relation_of
 from graphdb.relational.lowering.subqueries import leading
 from graphdb.relational.program import Joined, Program, Rows, Step
+from graphdb.relational.projection.grouped_vectors import united
 from graphdb.relational.projection.relation import (
     ARGUMENT,
     GROUP,
@@ -39,7 +40,6 @@ from graphdb.relational.projection.relation import (
 )
 from graphdb.relational.projection.return_clause import combines_aggregates, window_of
 from graphdb.relational.projection.sql import Projection
-from graphdb.relational.projection.vectorized import united
 from graphdb.relational.vectors.algebra import Clause
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
 from graphdb.sql.constants import ListOf, part_of_list

@@ -20,10 +20,11 @@ from graphdb.relational.lowering.joins import all_of
 from graphdb.relational.lowering.needs import only_matches
 from graphdb.relational.lowering.semijoins import Semijoins
 from graphdb.relational.program import Applied, Called, Computed, Counted
+from graphdb.relational.projection.grouped_vectors import counted, grouped_counts, groups_of
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
 from graphdb.relational.projection.return_clause import returns_each
 from graphdb.relational.projection.sql import Projection, listed
-from graphdb.relational.projection.vectorized import counted, grouped_counts, groups_of, rows_of
+from graphdb.relational.projection.vectorized import rows_of
 from graphdb.relational.vectors.algebra import Rows
 from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.sql.computing import Input

@@ -18,6 +18,7 @@ from graphdb.common.values.types import ANY, INTEGER, Base, Type, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
+from graphdb.relational.projection.grouped_vectors import of_all_groups
 from graphdb.relational.projection.late import BesideBindings, direct_columns, late_items, late_projection, named_in
 from graphdb.relational.projection.relation import ORDER, VALUE, Relation, Source
 from graphdb.relational.projection.return_clause import combines_aggregates
@@ -31,7 +32,7 @@ from graphdb.relational.projection.sql import (
     window_sql,
     windows_sql,
 )
-from graphdb.relational.projection.vectorized import Translator, of_all_groups
+from graphdb.relational.projection.vectorized import Translator
 from graphdb.relational.snapshot import Snapshot
 from graphdb.relational.vectors.algebra import Aggregate, Clause
 from graphdb.relational.vectors.algebra import Rows as VectorRows
@@ -313,10 +314,8 @@ class ProjectionCompiler:
 
     def _translator(self) -> Translator:
         relation = self._relation
-        number, ordered = relation.number, relation.variables.get(ORDER)
-        return Translator(
-            self._snapshot, self._text, relation.variables, relation.known, matches=number, ordered=ordered
-        )
+        known, ordered = (relation.variables, relation.known), relation.variables.get(ORDER)
+        return Translator(self._snapshot, self._text, *known, {}, relation.number, ordered, self._arguments)
 
     def _each_once(self, sql: str, compiled: list[Compiled], keyed: list[int]) -> str:
         """Return SQL of rows (``c0 …``) of which equivalent ones come once, though DuckDB tells them apart.

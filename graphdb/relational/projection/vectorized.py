@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import reduce
 from math import isfinite
 
 from graphdb.common.stopping import checked
-from graphdb.common.values.types import Base, Column, Type
+from graphdb.common.values.types import Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.relational.projection.late import late_property
 from graphdb.relational.projection.relation import GROUP, ORDER, Relation, Source
-from graphdb.relational.projection.sql import Compiled, Projection
+from graphdb.relational.projection.sql import Compiled
 from graphdb.relational.snapshot import Snapshot
 from graphdb.relational.vectors.algebra import (
     Aggregate,
@@ -24,11 +25,9 @@ from graphdb.relational.vectors.algebra import (
     ColumnOf,
     Constant,
     Key,
-    Lookup,
     Operation,
     PropertyOf,
     Rows,
-    Union,
     Vector,
 )
 from graphdb.sql.value import SqlValue
@@ -39,10 +38,13 @@ _PLAIN = {Base.NODE, Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.D
 _ORDERED = _PLAIN - {Base.NODE} | {Base.MOMENT, Base.DURATION}
 """Types whose order is that of their columns, or of the lengths that these say."""
 
-_KEYS = {Base.NODE, Base.INTEGER, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED}
+KEYS = {Base.NODE, Base.INTEGER, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED}
 """Types whose values are equal where those in their columns are."""
 
 _COMPARED = {Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED, Base.MOMENT}
+
+_INSTANTS = {Base.ZONED, Base.MOMENT}
+"""Types of points in time that are compared with each other, too."""
 
 _PARTS = {"year", "quarter", "month", "day"}
 
@@ -52,7 +54,7 @@ _STRUCTS = {Base.DURATION, Base.MAP, Base.TUPLE}
 _OF_VERTICES = _PLAIN | {Base.MOMENT, Base.LIST, Base.EDGE}
 """Types of properties that are columns."""
 
-_HANDED_ON = _OF_VERTICES | _STRUCTS
+HANDED_ON = _OF_VERTICES | _STRUCTS
 
 Typed = tuple[Vector, Base]
 
@@ -75,6 +77,8 @@ class Translator:
     """The column of how many matches a row stands for."""
     ordered: SqlValue | None = None
     """The number of a row in the order that a list is to have."""
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    """The values of parameters."""
 
     def clause(
         self,
@@ -177,7 +181,7 @@ class Translator:
             if value.type.base in _STRUCTS and node not in self.known:
                 return self._struct(node, value)
             vector, base = self._value(node)
-            _require(base in _HANDED_ON and base is value.type.base and not value.many)
+            _require(base in HANDED_ON and base is value.type.base and not value.many)
             return vector
         if isinstance(node, ast.CountStar):
             return Aggregate("count", None, matches=self.matches)
@@ -187,7 +191,7 @@ class Translator:
             _require(_is_key(value.type))
             return self._struct(node, value)
         vector, base = self._property(node) or self._value(node)
-        plain = base in _KEYS or isinstance(vector, PropertyOf) or _is_key(value.type)
+        plain = base in KEYS or isinstance(vector, PropertyOf) or _is_key(value.type)
         _require(base is value.type.base and plain)
         return vector
 
@@ -220,10 +224,13 @@ class Translator:
 
     def _aggregate(self, node: ast.FunctionCall) -> Aggregate:
         _require(len(node.arguments) == 1)
+        match node.arguments[0]:
+            case ast.Case(None, branches, None) if node.name.lower() == "count" and not node.distinct:
+                return Aggregate("sum", self._counted_case(branches), matches=self.matches)
         vector, base = self._value(node.arguments[0])
         match node.name.lower():
             case "count":
-                _require(base in (_KEYS if node.distinct else _HANDED_ON))
+                _require(base in (KEYS if node.distinct else HANDED_ON))
                 return Aggregate("count", vector, node.distinct, None if node.distinct else self.matches)
             case "sum" | "avg" as function:
                 _require(base in (Base.INTEGER, Base.FLOAT) and not node.distinct)
@@ -237,6 +244,18 @@ class Translator:
                 return Aggregate("collect", vector, order=order)
         raise _Unknown
 
+    def _counted_case(self, branches: Iterable[tuple[tuple[ast.Expression, ...], ast.Expression]]) -> Vector:
+        """Return 1 where a CASE without ELSE has a value, and 0 where it has none."""
+        operands: list[Vector] = []
+        for conditions, result in branches:
+            tested, (vector, _) = tuple(map(self._condition, conditions)), self._value(result)
+            absent = Operation("IS NULL", (vector,))
+            there = (
+                Constant(1) if isinstance(vector, Constant) else Operation("CASE", (absent, Constant(0), Constant(1)))
+            )
+            operands += [tested[0] if len(tested) == 1 else Operation("OR", tested), there]
+        return Operation("CASE", (*operands, Constant(0)))
+
     def _condition(self, node: ast.Expression) -> Vector:
         vector, base = self._value(node)
         _require(base is Base.BOOLEAN)
@@ -249,15 +268,10 @@ class Translator:
         match node:
             case ast.Variable(name):
                 return self._variable(name)
-            case ast.Literal(str(text)):
-                return Constant(text), Base.STRING
             case ast.Literal(value):
-                if isinstance(value, float):
-                    _require(isfinite(value))
-                    return Constant(value), Base.FLOAT
-                _require(isinstance(value, int) and abs(value) < 1 << 62)
-                assert isinstance(value, int)
-                return Constant(value), Base.BOOLEAN if isinstance(value, bool) else Base.INTEGER
+                return _constant(value)
+            case ast.Parameter(name):
+                return _constant(self.arguments[name])
             case ast.Property():
                 return self._property(node) or self._part(node)
             case ast.Unary("NOT", operand):
@@ -280,9 +294,11 @@ class Translator:
                 bases = {base for _, base in values}
                 _require(len(bases) == 1 and bases <= _PLAIN)
                 return Operation("coalesce", tuple(vector for vector, _ in values)), values[0][1]
-            case ast.FunctionCall(name, (argument,)) if name.lower() == "tofloat":
+            case ast.FunctionCall(name, (argument,)) if name.lower() in ("tofloat", "abs"):
                 vector, base = self._value(argument)
                 _require(base in (Base.INTEGER, Base.FLOAT))
+                if name.lower() == "abs":
+                    return Operation("abs", (vector,)), base
                 return Operation("toFloat", (vector,)), Base.FLOAT
             case ast.FunctionCall(name, (ast.MapLiteral(items),)) if name.lower() == "duration":
                 return self._duration({key.text: self._integer(part) for key, part in items}), Base.DURATION
@@ -327,13 +343,20 @@ class Translator:
         return Operation(operator, (one, other)), Base.INTEGER if integral else Base.FLOAT
 
     def _comparison(self, node: ast.Comparison) -> Vector:
-        operands = list(map(self._value, node.operands))
+        operands = list(map(self._compared, node.operands))
         parts = []
         for operator, (left, base), (right, other) in zip(node.operators, operands, operands[1:], strict=False):
-            same = base is other and base in _COMPARED
+            same = (base is other and base in _COMPARED) or {base, other} == _INSTANTS
             _require(same or (base is other is Base.NODE and operator in ("=", "<>")))
             parts.append(Operation(operator, (left, right)))
         return parts[0] if len(parts) == 1 else Operation("AND", tuple(parts))
+
+    def _compared(self, node: ast.Expression) -> Typed:
+        """Return a value that is compared: points in time are so by their instants, whatever their offsets."""
+        value = self.arguments[node.name] if isinstance(node, ast.Parameter) else None
+        if type(value) is datetime and value.tzinfo is not None:
+            return Constant(value.astimezone(UTC)), Base.ZONED
+        return self._value(node)
 
     def _integer(self, node: ast.Expression) -> Vector:
         vector, base = self._value(node)
@@ -402,77 +425,28 @@ _BETWEEN: Mapping[str, Mapping[str, Sequence[tuple[str, int]]]] = {
 """Parts of what lies between two times: operators that make them of all months, days or seconds."""
 
 
+def _constant(value: object) -> Typed:
+    """Return a plain value that a text or an argument has."""
+    if isinstance(value, str):
+        return Constant(value), Base.STRING
+    if isinstance(value, float):
+        _require(isfinite(value))
+        return Constant(value), Base.FLOAT
+    _require(isinstance(value, int) and abs(value) < 1 << 62)
+    assert isinstance(value, int)
+    return Constant(value), Base.BOOLEAN if isinstance(value, bool) else Base.INTEGER
+
+
 def _times(vector: Vector, per: int) -> Vector:
     return vector if per == 1 else Operation("*", (vector, Constant(per)))
 
 
 def _is_key(type: Type) -> bool:
     """Whether values are structs that are equal where all of their fields are."""
-    return type.base in (Base.MAP, Base.TUPLE) and all(each.base in _KEYS - {Base.NODE} for _, each in type.fields)
+    return type.base in (Base.MAP, Base.TUPLE) and all(each.base in KEYS - {Base.NODE} for _, each in type.fields)
 
 
 _AGGREGATES = {"count", "sum", "avg", "min", "max", "collect"}
-
-
-def of_all_groups(clause: Clause, groups: Source) -> Rows | None:
-    """Return the aggregates of all groups there are (column ``g``): of those without rows, what they are of nothing."""
-    rows = rows_of(groups)
-    found: list[tuple[str, str, int | None]] = []
-    for name, each in clause.columns[:-1]:
-        if rows is None or not isinstance(each, Aggregate) or each.function == "collect":
-            return None
-        found.append((name, name, 0 if each.function in ("count", "sum") else None))
-    assert rows is not None
-    named = tuple((name, ColumnOf(name)) for name, _ in clause.columns)
-    return Clause(Lookup(rows, clause, ("g", "g"), tuple(found)), (), named)
-
-
-def counted(rows: Rows, *, exists: bool) -> Rows:
-    """Return how many rows there are of each group (column ``g``) as a column ``n``, or 1 if only that is asked for."""
-    number: Vector | Aggregate = Constant(1) if exists else Aggregate("count", None)
-    return Clause(rows, (), (("g", ColumnOf("g")), ("n", number)), grouped=True)
-
-
-def grouped_counts(rows: Rows | None, name: str, column: str, groups: str, counts: Rows) -> Rows | None:
-    """Return rows with a column more: of the group that the vertex in a column is of, a number (``n``); else 0."""
-    if rows is None:
-        return None
-    group = f"{name} of group"
-    known = Lookup(rows, groups, (column, "c0"), ((group, "g", None),))
-    return Lookup(known, counts, (group, "g"), ((name, "n", 0),))
-
-
-def united(
-    parts: Sequence[Projection], columns: Sequence[Column], keeps_all: bool, *, of_groups: bool = False
-) -> Rows | None:
-    """Return the rows of the parts of a UNION, each once if it does not keep all; ``of_groups`` with a column ``g``."""
-    rows = [part.rows for part in parts]
-    types = _HANDED_ON if keeps_all else _KEYS
-    if None in rows or any(each.many or each.type.base not in types for each in columns):
-        return None
-    if any(len({each.type for each in same}) > 1 for same in zip(*(part.columns for part in parts), strict=True)):
-        return None
-    # Groups are many, so that hardly any two rows of a part are equal: all parts are looked at in one go.
-    whole = Union(tuple(_ungrouped(part) if of_groups and not keeps_all else part for part in rows if part is not None))
-    names = [f"c{i}" for i in range(len(columns))] + ["g"] * of_groups
-    return whole if keeps_all else Clause(whole, (), tuple((name, ColumnOf(name)) for name in names), grouped=True)
-
-
-def _ungrouped(rows: Rows) -> Rows:
-    """Return the rows of a clause that leaves each once, without leaving any out; others as they are."""
-    if not isinstance(rows, Clause) or rows.order or rows.window != (0, None) or rows.numbered is not None:
-        return rows
-    kept = all(isinstance(vector, ColumnOf) for _, vector in rows.columns)
-    return replace(rows, grouped=False) if kept else rows
-
-
-def groups_of(source: Source, values: Sequence[SqlValue], numbered: str) -> Clause | None:
-    """Return the different values of rows as columns ``c0`` …, and their numbers."""
-    rows = rows_of(source)
-    if rows is None or not all(value.type.base in _KEYS and value.column and not value.many for value in values):
-        return None
-    columns = tuple((f"c{i}", ColumnOf(value.column or "")) for i, value in enumerate(values))
-    return Clause(rows, (), columns, grouped=True, numbered=numbered)
 
 
 def rows_of(source: Source) -> Rows | None:
@@ -494,5 +468,5 @@ def _column(value: SqlValue) -> Typed:
         code, start, end, at = value.parts
         ordinal = ColumnOf(at) if at else Constant(0)
         return Operation("edge", (ColumnOf(code), ColumnOf(start), ColumnOf(end), ordinal)), Base.EDGE
-    _require(value.column is not None and value.type.base in _HANDED_ON)
+    _require(value.column is not None and value.type.base in HANDED_ON)
     return ColumnOf(value.column or ""), value.type.base

@@ -9,6 +9,7 @@ groups are groups of ids, and names are gathered for the rows that are left.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, TypeAlias
 
 from graphdb.storage.catalog import EdgeLabel
@@ -23,9 +24,9 @@ class ColumnOf:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """The same value for all rows."""
+    """The same value for all rows; a point in time is in UTC, and compared with others."""
 
-    value: int | float | bool | str
+    value: int | float | bool | str | datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class PropertyOf:
 @dataclass(frozen=True, slots=True)
 class Operation:
     """An operator over values: ``= <> < <= > >=``, ``AND OR NOT``, ``+ - *``, ``//`` and ``%`` of integers and ``/`` of
-    others, ``IS NULL``, ``coalesce``, ``toFloat``, parts of dates (``year`` …); ``CASE``, whose operands are
+    others, ``IS NULL``, ``coalesce``, ``toFloat``, ``abs``, parts of dates (``year`` …); ``CASE``, whose operands are
     conditions, each followed by its result, and what else it is; ``struct``, a map or a list of several types, whose
     operands are whether there is one and its values; ``duration`` of months, days, seconds and nanoseconds, and
     ``months between`` … two times; ``edge`` of columns of codes, starts, ends and ordinals.

@@ -7,6 +7,7 @@ it.  What SQL would answer in another way, or with an error, is refused, and SQL
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import reduce
 
 import numpy as np
@@ -16,7 +17,7 @@ from graphdb.common import arrow
 from graphdb.relational.vectors.algebra import ColumnOf, Constant, Operation, PropertyOf, Vector
 from graphdb.relational.vectors.frames import Frame
 from graphdb.relational.vectors.numbers import FITS, Operator, both, largest, numeric, ordinal, require, truncated
-from graphdb.relational.vectors.temporal import TEMPORAL
+from graphdb.relational.vectors.temporal import TEMPORAL, instants, is_instant
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import filled, taken
@@ -35,6 +36,8 @@ def evaluated(vector: Vector, frame: Frame, properties: Properties) -> arrow.Arr
             return frame.column(name)
         case Constant(str(text)):
             return arrow.strings([text]).take(np.zeros(len(frame), np.int64))
+        case Constant(datetime() as instant):
+            return instants(instant, len(frame))
         case Constant(value):
             return arrow.numbers(np.full(len(frame), value))
         case PropertyOf(vertex, label):
@@ -64,7 +67,7 @@ def _compared(compare: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[
     def made(operands: list[arrow.Array]) -> arrow.Array:
         left, right = operands
         same = left.type == right.type or (arrow.is_integer(left.type) and arrow.is_integer(right.type))
-        require(same)
+        require(same or (is_instant(left.type) and is_instant(right.type)))
         return arrow.numbers(compare(ordinal(left), ordinal(right)), both(left, right))
 
     return made
@@ -110,6 +113,15 @@ def _real(array: arrow.Array) -> NDArray[np.float64]:
 
 def _as_real(operands: list[arrow.Array]) -> arrow.Array:
     return arrow.numbers(_real(operands[0]), operands[0].valid)
+
+
+def _absolute(operands: list[arrow.Array]) -> arrow.Array:
+    (operand,) = operands
+    if operand.type == arrow.FLOAT64:
+        return arrow.numbers(np.abs(values(operand)), operand.valid)
+    data = numeric(operand)
+    require(largest(data) < FITS)  # the least integer has none
+    return arrow.numbers(np.abs(data), operand.valid)
 
 
 def _all(operands: list[arrow.Array]) -> arrow.Array:
@@ -192,6 +204,7 @@ _OPERATORS: Mapping[str, Operator] = {
     "%": _divided(np.fmod),
     "/": _ratio,
     "toFloat": _as_real,
+    "abs": _absolute,
     "AND": _all,
     "OR": _any,
     "NOT": _not,

@@ -6,6 +6,7 @@ The parts of a day are looked up in tables of a part of the calendar each, which
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 import numpy as np
@@ -35,6 +36,11 @@ _FIRST_DAY = -719_162
 
 _LAST_DAY = 2_932_896
 """The last day of the year 9999: durations go no further."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_INSTANT = arrow.DataType("tsu:UTC")
+"""The type of points in time in UTC."""
 
 _TABLE = 1 << 16
 """Days of a table."""
@@ -109,6 +115,22 @@ def _day(days: Ints) -> Ints:
 def _number(days: Ints) -> Ints:
     """Return numbers of days that leave each month 32 of them."""
     return (_year(days) * 12 + _month(days)) * 32 + _day(days)
+
+
+# --- points in time
+
+
+def instants(value: datetime, count: int) -> arrow.Array:
+    """Return a point in time, in UTC, so many times."""
+    microseconds = (value - _EPOCH) // timedelta(microseconds=1)
+    return arrow.Array(_INSTANT, count, None, np.full(count, microseconds))
+
+
+def is_instant(type: arrow.DataType) -> bool:
+    """Whether values are points in time, in microseconds: in UTC, or at some offset."""
+    if arrow.is_struct(type) and [field.name for field in type.fields] == ["moment", "offset"]:
+        type = type.fields[0].type
+    return arrow.is_timestamp(type) and type.unit == "us" and type.tz is not None
 
 
 # --- durations

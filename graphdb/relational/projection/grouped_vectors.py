@@ -1,0 +1,76 @@
+"""Rows of groups and of UNION, as what columns in memory are computed by: put together of the clauses that
+:mod:`graphdb.relational.projection.vectorized` translates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from graphdb.common.values.types import Column
+from graphdb.relational.projection.relation import Source
+from graphdb.relational.projection.sql import Projection
+from graphdb.relational.projection.vectorized import HANDED_ON, KEYS, rows_of
+from graphdb.relational.vectors.algebra import Aggregate, Clause, ColumnOf, Constant, Lookup, Rows, Union, Vector
+from graphdb.sql.value import SqlValue
+
+
+def of_all_groups(clause: Clause, groups: Source) -> Rows | None:
+    """Return the aggregates of all groups there are (column ``g``): of those without rows, what they are of nothing."""
+    rows = rows_of(groups)
+    found: list[tuple[str, str, int | None]] = []
+    for name, each in clause.columns[:-1]:
+        if rows is None or not isinstance(each, Aggregate) or each.function == "collect":
+            return None
+        found.append((name, name, 0 if each.function in ("count", "sum") else None))
+    assert rows is not None
+    named = tuple((name, ColumnOf(name)) for name, _ in clause.columns)
+    return Clause(Lookup(rows, clause, ("g", "g"), tuple(found)), (), named)
+
+
+def counted(rows: Rows, *, exists: bool) -> Rows:
+    """Return how many rows there are of each group (column ``g``) as a column ``n``, or 1 if only that is asked for."""
+    number: Vector | Aggregate = Constant(1) if exists else Aggregate("count", None)
+    return Clause(rows, (), (("g", ColumnOf("g")), ("n", number)), grouped=True)
+
+
+def grouped_counts(rows: Rows | None, name: str, column: str, groups: str, counts: Rows) -> Rows | None:
+    """Return rows with a column more: of the group that the vertex in a column is of, a number (``n``); else 0."""
+    if rows is None:
+        return None
+    group = f"{name} of group"
+    known = Lookup(rows, groups, (column, "c0"), ((group, "g", None),))
+    return Lookup(known, counts, (group, "g"), ((name, "n", 0),))
+
+
+def united(
+    parts: Sequence[Projection], columns: Sequence[Column], keeps_all: bool, *, of_groups: bool = False
+) -> Rows | None:
+    """Return the rows of the parts of a UNION, each once if it does not keep all; ``of_groups`` with a column ``g``."""
+    rows = [part.rows for part in parts]
+    types = HANDED_ON if keeps_all else KEYS
+    if None in rows or any(each.many or each.type.base not in types for each in columns):
+        return None
+    if any(len({each.type for each in same}) > 1 for same in zip(*(part.columns for part in parts), strict=True)):
+        return None
+    # Groups are many, so that hardly any two rows of a part are equal: all parts are looked at in one go.
+    whole = Union(tuple(_ungrouped(part) if of_groups and not keeps_all else part for part in rows if part is not None))
+    names = [f"c{i}" for i in range(len(columns))] + ["g"] * of_groups
+    return whole if keeps_all else Clause(whole, (), tuple((name, ColumnOf(name)) for name in names), grouped=True)
+
+
+def _ungrouped(rows: Rows) -> Rows:
+    """Return the rows of a clause that leaves each once, without leaving any out; others as they are."""
+    if not isinstance(rows, Clause) or rows.order or rows.window != (0, None) or rows.numbered is not None:
+        return rows
+    kept = all(isinstance(vector, ColumnOf) for _, vector in rows.columns)
+    return replace(rows, grouped=False) if kept else rows
+
+
+def groups_of(source: Source, values: Sequence[SqlValue], numbered: str) -> Clause | None:
+    """Return the different values of rows as columns ``c0`` …, and their numbers."""
+    rows = rows_of(source)
+    if rows is None or not all(value.type.base in KEYS and value.column and not value.many for value in values):
+        return None
+    columns = tuple((f"c{i}", ColumnOf(value.column or "")) for i, value in enumerate(values))
+    return Clause(rows, (), columns, grouped=True, numbered=numbered)
