@@ -324,12 +324,13 @@ class Edges:
     def _gathered(self, labels: tuple[int, ...], key: int) -> arrow.Array:
         table, rows = self.table(labels), self._rows(key)
         at = rows.places_of(table, self._graph.vertices)
-        if at is not None and len(rows.values):
+        if at is not None and len(wanted := rows.values[at[there := at >= 0]]):
             value_sql = literal_sql("l", self.column(key).type)
-            read = read_values(self._connection, rows.values, _VALUES.format(int(key)), value_sql)
-            standing, found = read  # type: ignore[misc]
-            there = at >= 0
-            return found.take(numbers(standing[np.where(there, at, 0)], there))
+            same_sql = f"{_VALUES.format(int(key))} AND label IN ({', '.join(str(int(label)) for label in labels)})"
+            read = read_values(self._connection, wanted, same_sql, value_sql)
+            standing, found = np.zeros(len(at), np.int32), read[1]  # type: ignore[index]
+            standing[there] = read[0]  # type: ignore[index]
+            return found.take(numbers(standing, there))
         view = self._connection.temporary()
         with self._connection.view(view, table_of({**self.columns(table), "number": np.arange(len(table))})):
             values = self._connection.arrow(
