@@ -148,6 +148,21 @@ def test_only_what_is_reached_is_asked_for() -> None:
         assert set(strategies(db)) == {"delta plans"}
 
 
+def test_a_vertex_between_two_parts_of_a_path_is_no_end() -> None:
+    text = "MATCH SIMPLE (a)-[:R*]->(m)-[:S*0..]->(b) RETURN count(*) AS n"
+    with opened(None) as db:
+        db.query("UNWIND range(0, 5) AS x CREATE ({i: x})")
+        db.query("MATCH (a {i: 0}), (b {i: 1}) CREATE (a)-[:R]->(b), (a)-[:S]->(b)")
+        db.query(f"CREATE CONTINUOUS QUERY q AS {text}")
+        stored = {"q": bag(db, "FROM q")}
+        for change in (
+            "MATCH (a {i: 2}), (b {i: 3}), (c {i: 4}) CREATE (a)-[:R]->(b), (c)-[:S]->(b)",
+            "MATCH (a {i: 2})-[e:R]->()<-[f:S]-() DELETE e, f",
+        ):
+            db.query(change)
+            check(db, {"q": text}, stored)
+
+
 def test_what_reaches_very_much_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reaching, "MOST", 4)
     text = "MATCH (a)-[:R*]->(b) RETURN a.i AS x, b.i AS y"

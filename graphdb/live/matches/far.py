@@ -1,8 +1,8 @@
 """Paths of any length in the patterns of a continuous query, apart from what delta plans match.
 
 A path whose lengths are not a handful is no pattern.  But it comes or goes only with an edge that it has, or with a
-fact of a vertex on it; so one of its ends reaches that, and that reaches the other end (:mod:`.reaching`).  Here
-patterns are cut at their vertices with names: into paths of that kind, and into what is matched.
+fact of a vertex on it; so one of its ends reaches that, and that reaches the other end (:mod:`.reaching`).  Of such a
+path only the ends can be asked for: what is between them may be steps of one search.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def vertex(number: int) -> str:
     return f"{_VERTEX} {number}"
 
 
-def apart(match: ast.MatchClause, at: Collection[str] | None = None) -> tuple[ast.MatchClause, tuple[Far, ...]]:
+def apart(match: ast.MatchClause, at: Collection[str]) -> tuple[ast.MatchClause, tuple[Far, ...]]:
     """Return a clause without its paths of any length, whose ends it still has, and these.
 
-    Paths are cut ``at`` vertices of some names, or of any.
+    Paths are cut ``at`` vertices of some names, which others bind.
     """
     near, far = list[ast.PathPattern](), list[Far]()
     for path in match.patterns:
@@ -78,10 +78,9 @@ def is_unbounded(match: ast.MatchClause) -> bool:
     return any(edge.repeat is not None and edge.repeat.high is None for path in match.patterns for edge in path.edges)
 
 
-def _cut(path: ast.PathPattern, at: Collection[str] | None) -> Iterator[ast.PathPattern]:
-    """Yield the parts of a path between vertices that have names."""
-    inner = range(1, len(path.edges))
-    named = (i for i in inner if (name := _name(path.nodes[i])) is not None and (at is None or name in at))
+def _cut(path: ast.PathPattern, at: Collection[str]) -> Iterator[ast.PathPattern]:
+    """Yield the parts of a path between vertices of some names."""
+    named = (i for i in range(1, len(path.edges)) if _name(path.nodes[i]) in at)
     for begin, end in pairwise((0, *named, len(path.edges))):
         yield ast.PathPattern(path.nodes[begin : end + 1], path.edges[begin:end], path.span)
 

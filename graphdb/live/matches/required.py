@@ -104,7 +104,7 @@ def bindings(rows_of: Linear) -> tuple[ast.Query | Reached, ...]:
     first, lost = required(rows_of.clauses), _lost_in_groups(rows_of)
     if not first:
         raise NotIncremental(NO_MATCHES)
-    near, far = _apart(first)
+    near, far = _apart(first, ())
     components, known = _components(near), _names_in(near)
     ends = {name for path in far for name in (path.first, path.last)}
     found: dict[ast.Query | Reached, None] = {_reached(path, known, lost): None for path in far}
@@ -128,7 +128,7 @@ def bindings(rows_of: Linear) -> tuple[ast.Query | Reached, ...]:
     return tuple(found)
 
 
-def _apart(chain: Chain, at: Collection[str] | None = None) -> tuple[Chain, tuple[Far, ...]]:
+def _apart(chain: Chain, at: Collection[str]) -> tuple[Chain, tuple[Far, ...]]:
     """Return clauses without their paths of any length, and these; see :func:`.far.apart`."""
     pairs = [apart(match, at) for match in chain]
     if any(far and match.mode is ast.MatchMode.INDUCED for match, (_, far) in zip(chain, pairs, strict=True)):
