@@ -17,7 +17,7 @@ struct Warp : Sharing {
   __device__ __forceinline__ void add(i64 count) { found[sign == NEW] += (u64)count * (u64)plan[12]; }
 
   // Write the matches of some lanes, who have bound `slot` each, with their copies.
-  __device__ CALL void emit(u32 mask, int slot, int value) {
+  __device__ __forceinline__ void emit(u32 mask, int slot, int value) {
     const int copies = plan[12], columns = (int)search.columns;
     u64 base = 0;
     if (LANE == 0) base = atomicAdd(search.state + WRITTEN, (u64)__popc(mask) * copies);
@@ -56,7 +56,7 @@ struct Warp : Sharing {
   }
 
   // How many values an opened step of one leg has, which must differ from others, but not from twins.
-  __device__ CALL i64 count_list(int number) {
+  __device__ __forceinline__ i64 count_list(int number) {
     const Level &level = levels[number];
     const int *own = step(number), *of = leg(own[2]);
     const Leg list = span(own[2]);

@@ -15,7 +15,7 @@ const int MAIL_HEADER = 6;
 
 struct Sharing : Steps {
   // If somebody waits for work: leave him half of what is left at the shallowest step, of those from `bottom` to `reached`.
-  __device__ CALL void share(int bottom, int reached) {
+  __device__ __forceinline__ void share(int bottom, int reached) {
     if (!search.queue_places) return;
     u32 place = 0, given = 0;
     int low = 0, high = 0, shallow = bottom;

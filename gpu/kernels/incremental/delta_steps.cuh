@@ -3,10 +3,6 @@
 
 #include "delta.cuh"
 
-#ifndef CALL
-#define CALL __noinline__
-#endif
-
 struct Search {
   const Lists *lists;
   const Change *changes;
@@ -127,7 +123,7 @@ struct Steps {
   }
 
   // Find the lists of a step's legs, and have the shortest be scanned; of a step that binds an edge, its entries.
-  __device__ CALL void open(int number) {
+  __device__ __forceinline__ void open(int number) {
     Level &level = levels[number];
     const int *own = step(number);
     const int first = own[2], last = own[3];
@@ -203,7 +199,7 @@ struct Steps {
 
   // Scan a step's list as far as some of 32 entries pass: which, and in `value` what this lane's would be bound to.
   // Where they are only counted, checks of twins are left out.
-  __device__ CALL u32 scan(int number, int &value, bool counted = false) {
+  __device__ __forceinline__ u32 scan(int number, int &value, bool counted = false) {
     Level &level = levels[number];
     const int *own = step(number), last_check = own[counted ? 8 : 5];
     for (int at = level.at, end = level.end; at < end; at += WARP) {

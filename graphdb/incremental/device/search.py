@@ -192,7 +192,8 @@ class DeviceSearch:
         wanted = max(-(-(last - first) * _WAITING // warps), device.processors)
         blocks = min(module.resident("search", threads, shared), wanted, self._most or wanted)
         places = self._queue_for(blocks * warps, MAIL_HEADER + program.slots) if self._steal else 0
-        state = memory.upload(np.zeros(len(State), np.uint64))
+        given = memory.empty(len(SEARCH) + len(State), np.int64)
+        state = given[len(SEARCH) :]
         cells = {
             **program.cells,
             "lists": address(self._lists.cells),
@@ -215,7 +216,7 @@ class DeviceSearch:
             "desk": address(self._desk),
             "queue_places": places,
         }
-        given = memory.upload(np.array([cells[name] for name in SEARCH], np.int64))
+        memory.write(given, np.array([cells[name] for name in SEARCH] + [0] * len(State), np.int64))
         begin = device.event()
         module.launch("search", blocks, given, threads=threads, shared=shared)
         return Running(state, begin, device.event(), (given, staged))

@@ -55,6 +55,8 @@ LISTS_AHEAD = 8
 """Changes of lists whose entries are."""
 FEWEST_AHEAD = 4
 """Updates of which anything is fetched before it is needed."""
+UPDATE_BYTES = 32
+"""An update: (label, source, target, whether it is an insertion)."""
 SPACE = 3
 """What :func:`count_batches` returns where the lists or the records need more space."""
 
@@ -118,11 +120,12 @@ def those_concerned(graph: int, updates: Ints, begin: int, end: int, last: int) 
     """
     ends, words, out = load(graph, ENDS, LONG), load(graph, WORDS, LONG), load(graph, WANTED, LONG)
     forwards, backwards, count = load(graph, FORWARDS, LONG), load(graph, BACKWARDS, LONG), 0
+    stride, own = 2 * words, updates.ctypes.data
     for i in range(begin, end):
-        ahead = min(i + AHEAD, last - 1)
-        fetch(ends + updates[ahead, 1] * words * 16)
-        fetch(ends + updates[ahead, 2] * words * 16)
-        label, near, far, bits = updates[i, 0] * words, updates[i, 1] * words * 2, updates[i, 2] * words * 2, 0
+        ahead, row = own + min(i + AHEAD, last - 1) * UPDATE_BYTES, own + i * UPDATE_BYTES
+        fetch(ends + load(ahead, 1, LONG) * stride * 8)
+        fetch(ends + load(ahead, 2, LONG) * stride * 8)
+        label, near, far, bits = load(row, 0, LONG) * words, load(row, 1, LONG) * stride, load(row, 2, LONG) * stride, 0
         for w in range(words):
             bits |= load(forwards, label + w, LONG) & load(ends, near + w, LONG) & load(ends, far + words + w, LONG)
             bits |= load(backwards, label + w, LONG) & load(ends, far + w, LONG) & load(ends, near + words + w, LONG)
@@ -146,7 +149,7 @@ def write_change(graph: int, relation: int, near: int, far: int, key: int, updat
 @kernel
 def change_waiting(graph: int, updates: Ints, count: int, like: Any) -> int:
     """Change the lists that were written down: the update for which there was no space, -1 where there was for all."""
-    waiting = load(graph, WAITING, LONG)
+    waiting, inserted = load(graph, WAITING, LONG), updates.ctypes.data + 24
     for i in range(count):
         if i + LISTS_AHEAD < count:
             later = waiting + (i + LISTS_AHEAD) * CHANGE_BYTES
@@ -155,7 +158,7 @@ def change_waiting(graph: int, updates: Ints, count: int, like: Any) -> int:
         own = waiting + i * CHANGE_BYTES
         relation, near, far = load(own, 0, LONG), load(own, 1, LONG), load(own, 2, LONG)
         update = load(own, 4, LONG)
-        if not change(graph, relation, near, far, load(own, 3, LONG), updates[update, 3] != 0, like):
+        if not change(graph, relation, near, far, load(own, 3, LONG), load(inserted, update * 4, LONG) != 0, like):
             return update
     return -1
 
@@ -179,16 +182,19 @@ def number_updates(
     no resource.
     """
     count, written, begin = len(numbers), 0, 0
+    label_of, source_of, target_of = labels.ctypes.data, sources.ctypes.data, targets.ctypes.data
+    number_of, out = numbers.ctypes.data, rows.ctypes.data
     for batch in range(len(ends)):
         for i in range(begin, ends[batch]):
-            source, target = sources[i], targets[i]
-            if labels[i] != label or not (0 <= source < count and 0 <= target < count):
+            source, target = load(source_of, i, LONG), load(target_of, i, LONG)
+            if load(label_of, i, LONG) != label or not (0 <= source < count and 0 <= target < count):
                 return -1
-            near, far = numbers[source], numbers[target]
-            rows[written, 0] = number
-            rows[written, 1] = near
-            rows[written, 2] = far
-            rows[written, 3] = inserted[i]
+            near, far = load(number_of, source, LONG), load(number_of, target, LONG)
+            row = out + written * UPDATE_BYTES
+            store(row, 0, number, LONG)
+            store(row, 1, near, LONG)
+            store(row, 2, far, LONG)
+            store(row, 3, inserted[i], LONG)
             written += near != 0 and far != 0
         begin = ends[batch]
         ends[batch] = written
@@ -214,7 +220,8 @@ def stage(graph: int, like: Any, updates: Ints, begin: int, end: int) -> int:
         at = stop
         for number in range(found):
             i = load(wanted, number, LONG)
-            count = write_changes(graph, updates[i, 0], updates[i, 1], updates[i, 2], i, count)
+            row = updates.ctypes.data + i * UPDATE_BYTES
+            count = write_changes(graph, load(row, 0, LONG), load(row, 1, LONG), load(row, 2, LONG), i, count)
             if count >= MOST_WAITING:
                 failed = change_waiting(graph, updates, count, like)
                 if failed >= 0:
