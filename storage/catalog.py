@@ -130,6 +130,8 @@ class Catalog:
         ------
         StorageError
             Something else has their names, or the file cannot be written.
+        duckdb.TransactionException
+            Another connection has created them in a transaction that is under way.
         """
         import duckdb
 
@@ -144,7 +146,7 @@ class Catalog:
                 given = [SCHEMA_VERSION, *chain(*PREFIXES.items())]
                 execute(self._connection, f"WITH version AS ({version}) {prefixes}", given)
                 execute(self._connection, _VIEW)
-        except duckdb.InterruptException:
+        except (duckdb.InterruptException, duckdb.TransactionException):
             raise
         except duckdb.Error as error:
             raise StorageError(f"the tables of graphdb cannot be created: {error}") from error

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.common.errors import ExecutionError, GraphDBError, QueryTimeout
+from graphdb.common.errors import ExecutionError, GraphDBError, QueryTimeout, StorageError
 from tests.fuzz import scaled
 
 TRACED = (
@@ -290,3 +290,15 @@ def test_histories(seed: int, tmp_path: pathlib.Path) -> None:
         with graphdb.connect(path, threads=1) as db:  # what was not committed is gone
             assert dict(db.query("MATCH (n:P) RETURN n.k, n.v").fetchall()) == left
         path.unlink()
+
+
+def test_a_file_whose_tables_another_connection_has_not_committed(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "db.duckdb"
+    with graphdb.connect(path, device="cpu") as one, graphdb.connect(path, device="cpu") as other:
+        one.query("BEGIN")
+        one.query("CREATE (:A)")
+        for text in ("MATCH (n) RETURN count(*)", "CREATE (:B)"):
+            with pytest.raises(StorageError, match="another connection of this process is changing the same data"):
+                other.query(text)
+        one.query("COMMIT")
+        assert other.query("MATCH (n:A) RETURN count(*)").scalar() == 1
