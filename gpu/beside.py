@@ -8,7 +8,6 @@ then on, what runs take decides.
 from __future__ import annotations
 
 import logging
-import math
 import threading
 from concurrent.futures import Future, wait
 
@@ -31,8 +30,6 @@ LINKED = 0.6
 COMPILED, BESIDE = 1.0, 0.02
 """Seconds of a thread that compiles a search; and what each of them is worth, of those that queries would take less."""
 
-RANGED = "search by ranges"
-
 _log = logging.getLogger("graphdb")
 
 
@@ -47,14 +44,11 @@ class SearchesBeside:
         """Seconds that a search is expected to take less than a join, which may be known to take longer than was
         expected; 0 where it takes longer.
         """
-        joined, *searches = self._seconds(plan, counting)
-        searched = min(searches)
+        joined, searched = self._seconds(plan, counting)
         return max(joined - searched, (self._timings(plan, counting).measured("join") or 0.0) - searched, 0.0)
 
-    def _seconds(self, plan: PhysicalPlan, counting: bool) -> tuple[float, float, float]:
-        """Seconds that a join is expected to take for pieces, and for lists that do not fit; and a search instead, of
-        divided lists, and by ranges.
-        """
+    def _seconds(self, plan: PhysicalPlan, counting: bool) -> tuple[float, float]:
+        """Seconds that a join is expected to take for pieces, and for lists that do not fit; and a search instead."""
         rates, budget = self._device.rates, self._device.memory.budget
         key = ("seconds beside", counting, self._device.number, budget)
         if key not in plan.cache:
@@ -62,33 +56,21 @@ class SearchesBeside:
             away = self._residency.away_seconds(lists, plan, rates)
             joined = piece_seconds(plan, counting, budget, rates) + (away if segments is None else segments.seconds)
             searched = STEP * rates.answer + LONGER * plan.cost / rates.intersected
-            ranged = self._search.can_be_ranged(plan, counting)
-            linked = self._search.link_seconds(plan, counting)
-            plan.cache[key] = (
-                joined,
-                searched + LINKED * linked,
-                searched + (math.inf if ranged is None else ranged.seconds),
-            )
-        found: tuple[float, float, float] = plan.cache[key]
+            searched += LINKED * self._search.link_seconds(plan, counting)
+            plan.cache[key] = joined, searched
+        found: tuple[float, float] = plan.cache[key]
         return found
 
     def chosen(self, plan: PhysicalPlan, counting: bool, *, runs: bool) -> str:
-        """Of a join and a search that is compiled, the one that took less, or is expected to; and whether that goes by
-        ranges.
-        """
-        costs = dict(zip(("join", "search", RANGED), map(ExpectedCost, self._seconds(plan, counting)), strict=True))
-        possible = {way: cost for way, cost in costs.items() if cost.seconds < math.inf}
-        way = self._timings(plan, counting).choose(possible, runs=runs)
-        if way != "join":
-            self._search.by_ranges(plan, counting, way == RANGED)
-        return "join" if way == "join" else "search"
+        """Of a join and a search that is compiled, the one that took less, or is expected to."""
+        costs = dict(zip(("join", "search"), map(ExpectedCost, self._seconds(plan, counting)), strict=True))
+        return self._timings(plan, counting).choose(costs, runs=runs)
 
     def note(self, plan: PhysicalPlan, counting: bool, strategy: str, seconds: float) -> None:
         """Learn what a run of all matches took, unless it shared the host with a compiler: also where a join is
         expected to be sooner, since its lists may come more slowly than was expected.
         """
         if not self.busy and self._seconds(plan, counting)[0] > 0.0:
-            strategy = RANGED if strategy == "search" and self._search.ranged(plan, counting) is not None else strategy
             self._timings(plan, counting).note(strategy, seconds)
 
     def _timings(self, plan: PhysicalPlan, counting: bool) -> StrategyTimings:

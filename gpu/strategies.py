@@ -131,11 +131,7 @@ class Strategies:
         segments = self.join.segments(plan, plan.count_only) if strategy == "join" else None
         if segments is not None:
             return segments.describe()
-        lists = lists_read(plan, plan.count_only)
-        ranged = self.search.ranged(plan, plan.count_only) if strategy == "search" else None
-        if ranged is not None:
-            return ranged.describe(sum(each.nbytes for each in lists))
-        return self._graph.residency.describe(lists)
+        return self._graph.residency.describe(lists_read(plan, plan.count_only))
 
     def link_bytes(self, plan: PhysicalPlan, counting: bool, strategy: str) -> float:
         """Bytes that a run by a strategy is expected to copy over the link, or to read there, once its lists stand
@@ -143,8 +139,6 @@ class Strategies:
         """
         residency, rates = self._graph.residency, self._device.rates
         if strategy == "search":
-            if (ranged := self.search.ranged(plan, counting)) is not None:
-                return ranged.link
             beside = self.search.beside_lists(plan, counting)
             found = self._searched.link_bytes(plan, counting, beside, rates)
             if found is not None:
@@ -237,8 +231,9 @@ class Strategies:
                 self._reading.remove(queue)
             if failed is not None:
                 self._failed(plan, False, failed)
+            self._device.memory.evict(None)  # a search, or a join by segments, wants its room in one piece
+            if failed is not None:
                 break
-            self._device.memory.evict(None)
         with self._using(plan, False):
             yield from self.join.run(plan, control, limit)
 
@@ -294,8 +289,6 @@ class Strategies:
 
     def _failed(self, plan: PhysicalPlan, counting: bool, error: Refused | MemoryLimitError) -> None:
         """A search did not run: the plan is joined from now on, unless its lists had left it too little room."""
-        if not isinstance(error, Refused) and self.search.no_ranges(plan, counting):
-            return
         if isinstance(error, Refused) or not self._searched.give_up(plan, counting):
             self.search.refuse(plan, error.message)
 
@@ -319,11 +312,10 @@ class Strategies:
         if not searched and not by_segments:
             residency.make_room(lists_read(plan, counting))
         lists = residency.place_for(plan, counting)
-        by_ranges = searched and self.search.ranged(plan, counting) is not None
-        if searched and not by_ranges:
+        if searched:
             self._searched.place(plan, counting, self.search.beside_lists(plan, counting), self._device.rates)
         used: list[object] = [plan.program if searched else plan]
-        if by_segments or by_ranges:
+        if by_segments:
             used += [array for each in lists for array in (each.elements, *each.beside)]
         else:
             cliques = counting and plan.clique is not None

@@ -9,7 +9,7 @@ lost as much time to the link as that takes (ski rental, as in :mod:`graphdb.pla
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,28 +61,16 @@ class LinkBytes:
 
 
 def link_bytes(plan: PhysicalPlan) -> list[LinkBytes]:
-    """What a search of a plan reads, by partition."""
-    found = [LinkBytes() for _ in plan.partitions]
-    for row, _, _, read in reads_of(plan):
-        known = found[row]
-        known.offsets += read.offsets
-        known.scanned += read.scanned
-        known.found += read.found
-    return found
-
-
-def reads_of(plan: PhysicalPlan) -> Iterator[tuple[int, int, int, LinkBytes]]:
-    """What each step of a search reads of each list, as (partition, slot, step, bytes): the shortest of a step's lists
-    is scanned, others are searched.
-    """
+    """What a search of a plan reads, by partition: the shortest of a step's lists is scanned, others are searched."""
     program, rows = plan.program, [1.0, *(step.estimate for step in plan.steps)]
     levels = {int(step[StepColumn.SLOT]): level for level, step in enumerate(program.steps)}
+    found = [LinkBytes() for _ in plan.partitions]
     lengths = [each.neighbours.size / max(len(each.keys), 1) for each in plan.partitions]
     for number, step in enumerate(program.steps):
         lists = [each for each in _lists_read(plan, step) if each[1] in levels and levels[each[1]] < number]
         shortest = min(lists, key=lambda each: lengths[each[0]], default=None)
         for row, slot in lists:
-            partition, level = plan.partitions[row], levels[slot]
+            partition, known, level = plan.partitions[row], found[row], levels[slot]
             size, scanned = lengths[row] * partition.neighbours.itemsize, lengths[shortest[0]] if shortest else 0.0
             times = max(rows[level + 1], rows[number] / BATCH)
             each = size if level == 0 else min(FOUND - LINE, BESIDE * size)
@@ -91,8 +79,10 @@ def reads_of(plan: PhysicalPlan) -> Iterator[tuple[int, int, int, LinkBytes]]:
                 moved = max(moved, rows[number] * scanned / BATCH * _probed_bytes(partition))
             elif (row, slot) != shortest:
                 moved = max(moved, rows[number] * min(size, PROBED * scanned / BATCH))
-            offsets = min(times * LINE, 4.0 * len(partition.offsets)) if level == 0 else times * LINE
-            yield row, slot, number, LinkBytes(offsets, moved * (level == 0), moved * (level > 0))
+            known.offsets += min(times * LINE, 4.0 * len(partition.offsets)) if level == 0 else times * LINE
+            known.scanned += moved * (level == 0)
+            known.found += moved * (level > 0)
+    return found
 
 
 def _probed_bytes(partition: Partition) -> float:

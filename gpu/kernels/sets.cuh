@@ -13,8 +13,8 @@ typedef unsigned int u32;
 // A row of a plan's table of partitions.
 struct Partition {
   // 0: offsets of all vertices, 1: hashed groups, 2: spans of the first vertices, as many as groups says, 3: offsets of
-  // 32 bits, of a range of vertices where groups tells one, 4: the same, and behind them how far the lists of each
-  // TOGETHER vertices are from there
+  // 32 bits, 4: the same of a range of vertices, which groups tells, and behind them how far the lists of each TOGETHER
+  // vertices are from there
   i64 layer;
   const i64 *offsets;
   i64 groups;
@@ -57,7 +57,6 @@ __device__ __forceinline__ Span neighbours_of(const Partition &partition, i64 ve
     return {__ldg(partition.offsets + 2 * vertex), __ldg(partition.offsets + 2 * vertex + 1)};
   }
   if (partition.layer == 3) {
-    if (partition.groups && (u64)(vertex - (partition.groups & 0xffffffffll)) >= (u64)partition.groups >> 32) return {0, 0};
     const u32 *offsets = (const u32 *)partition.offsets + vertex;
     return {__ldg(offsets), __ldg(offsets + 1)};
   }

@@ -253,12 +253,12 @@ class _Writer(Reads):
         say = self._lines.append
         (partition, slot), *others = self._chain(share)
         say("{ Elements a = {nullptr, 0}, b = {nullptr, 0};")
-        say(f"if (on) {{ a = {self._list_of(partition, slot, self._value(slot, k, 'LANE'))};")
+        say(f"if (on) {{ a = list_of(run, {partition}, {self._value(slot, k, 'LANE')});")
         if self._parent(share) >= 0:
             say(f"b = {self._shared_list(self._parent(share), k)}; }}")
         else:
             ((partition, slot),) = others
-            say(f"b = {self._list_of(partition, slot, self._value(slot, k, 'LANE'))}; }}")
+            say(f"b = list_of(run, {partition}, {self._value(slot, k, 'LANE')}); }}")
         say("swap_if(b.count < a.count, a, b);")
         target = f"search.shares + {self._keeps[share]}"
         say(f"const u32 n = intersect(search, a, b, {target}, {self._capacity(share)});")
@@ -288,7 +288,7 @@ class _Writer(Reads):
             elif partition == -1:
                 say(f"l{j} = {{(const ID *)__ldg(run.lists + {row * 4 + 1}), (u32)__ldg(run.lists + {row * 4 + 2})}};")
             else:
-                say(f"l{j} = {self._list_of(partition, slot, self._value(slot, k, 'LANE'))};")
+                say(f"l{j} = list_of(run, {partition}, {self._value(slot, k, 'LANE')});")
                 if clipped and partition == self._second and slot == self._slots[0]:
                     lead = j
         above, _ = self._checks_of(k)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from graphdb.gpu.code.layout import LETTER, RUN
 from graphdb.gpu.data.graph import DeviceGraph, address
 from graphdb.gpu.search.code_generation import WARP, Text
 from graphdb.gpu.search.program import Ends, search_tables
-from graphdb.gpu.search.ranges import Passes
 from graphdb.gpu.stream import Table
 from graphdb.gpu.watch import wait_for
 from graphdb.plan.executor import Control
@@ -106,25 +106,23 @@ class SearchRun:
         stream: Any,
         limit: int | None,
         control: Control,
-        passes: Passes | None,
         *,
         counting: bool,
     ) -> None:
         self._device, self._plan, self._code, self._sizes = device, plan, code, sizes
-        self._limit, self._counting, self._passes, self._stream = limit, counting, passes, stream
+        self._limit, self._counting, self._stream = limit, counting, stream
         self._stop = StopFlag(device)
-        self._cells: list[tuple[Any, Ends]] = []
-        """Of each launch: its counters, and what it reads as long."""
         self.milliseconds, self.stolen = 0.0, (0, 0)
         """Once it is closed: the device's time, and how often work was taken within blocks, and across them."""
         text, depth, threads, shared = code.text, code.depth, code.threads, code.shared
         warps, width = threads // 32, np.dtype(plan.dtype).itemsize
         with device.active():
             empty = device.memory.empty
-            self._tables = tables = search_tables(plan, graph) if passes is None else passes.opened()
+            self._tables = tables = search_tables(plan, graph)
             self._module = module = device.module("search", code.macros, text.plan, control.check)
-            self._roots = control.range_of(len(tables.program.scans[0]))
-            self._first = self._ends(*self._roots)
+            first, last = control.range_of(len(tables.program.scans[0]))
+            self._scan = tables.program.scans[0][first:last]
+            self._work = self._ends()
             blocks = module.resident("search", threads, shared)
             if not counting:
                 blocks = max(blocks - BLOCK // threads * device.processors, device.processors)
@@ -176,47 +174,27 @@ class SearchRun:
             self._desks, self._blocks = desks, blocks
             self._alive = (shares, pool, mail)
             self._stream.wait_event(device.event())
-            self._begin = self._end = device.event_on(self._stream)
-            device.memory.streams(int(not counting))
+        self._launch()
 
-    def launches(self, control: Control) -> Iterator[None]:
-        """Launch the search; or one for each combination of ranges, one behind the other."""
-        if self._passes is None:
-            self._launch(self._given["partitions"], self._first, *self._roots)
-            yield
-            return
-        for partitions, (first, last) in self._passes.through():
-            control.check()
-            if first < last:
-                whole = (first, last) == self._roots
-                with self._device.active():
-                    ends = self._first if whole else self._ends(first, last, cached=True)
-                self._launch(partitions, ends, first, last)
-                yield
-
-    def _launch(self, partitions: int, ends: Ends, first: int, last: int) -> None:
-        """Launch the kernels for some roots, behind all that was before."""
-        sizes, code, device = self._sizes, self._code, self._device
-        piece = ends.elements // (self._blocks * (code.threads // 32) * sizes.pieces)
+    def _launch(self) -> None:
+        """Launch the kernels, behind all that was before."""
+        sizes, code, device, work = self._sizes, self._code, self._device, self._work
+        piece = work.elements // (self._blocks * (code.threads // 32) * sizes.pieces)
         piece = max(piece // 4 if piece >= LARGE else piece, sizes.least)
         with device.active():
             self._ready[:] = 0
             self._gone[:] = 0
             self._desks.fill(0)
-            if self._cells:  # rows of the launch before are still copied from the ring
-                device.stream.wait_event(device.event_on(device.copies))
             # Counters, how far the host is, how full the ring's blocks are, and what the launches are given.
             bounds = np.cumsum([0, len(_Counter), 1, -(-sizes.blocks // 2), len(RUN), len(RUN)]).tolist()
-            cells = device.memory.empty(bounds[-1], np.int64)
+            self._cells = cells = device.memory.empty(bounds[-1], np.int64)
             self._taken = cells[bounds[1] : bounds[2]]
             counter = {member: address(cells) + 8 * member for member in _Counter}
-            scan = self._tables.program.scans[0]
             given = self._given | {
-                "partitions": partitions,
-                "scan": address(scan) + first * scan.itemsize,
-                "roots": last - first,
-                "ends": 0 if ends.ends is None else address(ends.ends) + 8,
-                "elements": ends.elements,
+                "scan": address(self._scan),
+                "roots": len(self._scan),
+                "ends": 0 if work.ends is None else address(work.ends) + 8,
+                "elements": work.elements,
                 "piece": piece,
                 "next": counter[_Counter.NEXT],
                 "halt": counter[_Counter.HALT],
@@ -237,56 +215,47 @@ class SearchRun:
             for begin, run in zip(bounds[3:], (given, given | resumed), strict=False):
                 written[begin : begin + len(RUN)] = [run[name] for name in RUN]
             device.memory.write(cells, written)
-            self._cells.append((cells, ends))
             one, again = (np.uint64(address(cells) + 8 * begin) for begin in bounds[3:5])
             self._stream.wait_event(device.event())
             with self._stream:
-                if len(self._cells) == 1:
-                    self._begin = device.event_on(self._stream)
-                tasks = self._blocks if code.steals > 1 else max(-(-ends.elements // piece), 1)
+                self._begin = device.event_on(self._stream)
+                tasks = self._blocks if code.steals > 1 else max(-(-work.elements // piece), 1)
                 how = {"threads": code.threads, "shared": code.shared}
                 self._module.launch("search", min(self._blocks, tasks), one, **how)
                 if code.depth:
                     self._module.launch("search", self._blocks, again, **how)
                 self._end = device.event_on(self._stream)
-            if self._passes is not None and self._counting:
-                # What comes next uses the same memory.  Rows are taken to their end before that; their copies go by
-                # the device's stream, and kernels wait for these.
-                device.stream.wait_event(self._end)
 
-    def _ends(self, first: int, last: int, *, cached: bool = False) -> Ends:
+    def _ends(self) -> Ends:
         """Where the elements of each warp's roots end, those of their lists in the partition by which work is
-        scheduled: of all roots, and where that is wanted of some, cached as long as the plan's program.
+        scheduled: of all roots, cached as long as the plan's program.
         """
-        device, tables = self._device, self._tables
-        scan, second = tables.program.scans[0], self._plan.program.second
-        part = scan[first:last]
-        if second < 0 or not len(part):
-            return Ends(None, len(part))
+        device, tables, scan = self._device, self._tables, self._scan
+        second = self._plan.program.second
+        if second < 0 or not len(scan):
+            return Ends(None, len(scan))
 
         def found() -> Ends:
-            ends = device.memory.empty(-(-len(part) // WARP) + 1, np.int64)
+            ends = device.memory.empty(-(-len(scan) // WARP) + 1, np.int64)
             table, degrees = np.uint64(tables.addresses["partitions"]), ends[1:]
-            self._module.launch("degrees", -(-len(part) // BLOCK), table, part, len(part), degrees)
+            self._module.launch("degrees", -(-len(scan) // BLOCK), table, scan, len(scan), degrees)
             device.sum_up(degrees, ends)
             return Ends(ends, device.last(ends))
 
-        whole = len(part) == len(scan)
-        if not (whole or cached):
+        if len(scan) < len(tables.program.scans[0]):
             return found()
-        what = "search ends" if whole else f"search ends {first} {last}"
-        return device.memory.cached_or_built(what, self._plan.program, found)
+        return device.memory.cached_or_built("search ends", self._plan.program, found)
 
-    @property
+    @cached_property
     def _counters(self) -> NDArray[np.int64]:
-        """What the kernels of the last launch counted, once they have ended."""
-        found: NDArray[np.int64] = self._cells[-1][0].get()
+        """What the kernels counted, once they have ended."""
+        found: NDArray[np.int64] = self._cells[: len(_Counter)].get()
         return found
 
     @property
     def found(self) -> int:
         """The matches counted."""
-        return sum(int(cells.get()[_Counter.FOUND]) for cells, _ in self._cells)
+        return int(self._counters[_Counter.FOUND])
 
     def wait(self, control: Control) -> None:
         """Wait for the kernels to end."""
@@ -329,6 +298,5 @@ class SearchRun:
             self._end.synchronize()
         else:
             self.milliseconds = self._device.milliseconds(self._begin, self._end)
-            if self._cells:
-                self.stolen = tuple(self._counters[_Counter.STOLEN_WITHIN : len(_Counter)].tolist())
+            self.stolen = tuple(self._counters[_Counter.STOLEN_WITHIN :].tolist())
         self._device.memory.streams(-int(not self._counting))

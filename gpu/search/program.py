@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from graphdb.gpu.data.graph import DeviceGraph, DevicePartition, address
 from graphdb.gpu.data.residency import TABLES, coded_rows
-from graphdb.gpu.search.reads import lists_found
 from graphdb.plan.physical import CONSTANT_LIST, Op, PhysicalPlan, VertexStep
 from graphdb.storage.graph.pcsr import PARTITION
 
@@ -94,14 +93,11 @@ class SearchTables:
     ----------
     addresses
         Where each stands, by the member of the kernel's ``Run``.
-    rows
-        int64 [partitions and lists, 6]: the table of these.
     """
 
     program: DeviceProgram
     cells: Any
     addresses: dict[str, int]
-    rows: Ints
 
     @property
     def nbytes(self) -> int:
@@ -128,25 +124,20 @@ def search_tables(plan: PhysicalPlan, graph: DeviceGraph) -> SearchTables:
     """Those of a plan, cached as long as its program: to write them takes as long as a short search."""
 
     def made() -> SearchTables:
-        return tables_of(plan, graph, device_program(plan, graph))
+        program = device_program(plan, graph)
+        scans = np.zeros((len(plan.steps), 2), np.int64)
+        for step, values in program.scans.items():
+            scans[step] = address(values), len(values)
+        tables = {
+            "partitions": program.partitions,
+            "lists": program.lists,
+            "checks": program.checks,
+            "uncertain": program.uncertain,
+            "constants": plan.program.constants,
+            "scans": scans,
+        }
+        cells = graph.memory.upload(np.concatenate([table.ravel() for table in tables.values()]).astype(np.int64))
+        begins = address(cells) + 8 * np.cumsum([0, *(table.size for table in tables.values())])
+        return SearchTables(program, cells, dict(zip(tables, begins.tolist(), strict=False)))
 
     return graph.memory.cached_or_built(TABLES, plan.program, made)
-
-
-def tables_of(plan: PhysicalPlan, graph: DeviceGraph, program: DeviceProgram) -> SearchTables:
-    """A program's tables on the device; behind the rows of partitions, one for each of the lists that steps read."""
-    scans = np.zeros((len(plan.steps), 2), np.int64)
-    for step, values in program.scans.items():
-        scans[step] = address(values), len(values)
-    lists = [partition for partition, _ in lists_found(plan)]
-    tables = {
-        "partitions": np.concatenate([program.partitions, program.partitions[lists]]),
-        "lists": program.lists,
-        "checks": program.checks,
-        "uncertain": program.uncertain,
-        "constants": plan.program.constants,
-        "scans": scans,
-    }
-    cells = graph.memory.upload(np.concatenate([table.ravel() for table in tables.values()]).astype(np.int64))
-    begins = address(cells) + 8 * np.cumsum([0, *(table.size for table in tables.values())])
-    return SearchTables(program, cells, dict(zip(tables, begins.tolist(), strict=False)), tables["partitions"])

@@ -17,17 +17,6 @@ def row_of(share: int) -> int:
     return FIRST_ROW - share
 
 
-def lists_found(plan: PhysicalPlan) -> list[tuple[int, int]]:
-    """The lists that a plan's steps read, as (partition, slot).
-
-    Behind the rows of its partitions a search's table has one for each of these: lists of one slot may stand elsewhere
-    than those of another.
-    """
-    program = plan.program
-    found = [(row, slot) for row, slot, *_ in program.lists.tolist() if row >= 0]
-    return list(dict.fromkeys([*found, *((row, slot) for _, row, slot in program.shares.tolist())]))
-
-
 class Reads:
     """The tables of a plan, which intersections are made where, and what later steps read.
 
@@ -46,7 +35,6 @@ class Reads:
         self._shares: list[list[int]] = program.shares.tolist()
         self._outputs = [] if counting else program.outputs.tolist()
         self._slots = [step[StepColumn.SLOT] for step in self._steps]
-        self._found = {each: len(plan.partitions) + at for at, each in enumerate(lists_found(plan))}
         self._made = self._shares_made() if motion else {}
         self._live = [self._live_after(k) for k in range(len(self._steps))]
 
@@ -83,10 +71,6 @@ class Reads:
         found = {share for share in found if self._made.get(share, k) < k}
         parents = {self._shares[share][0] for share, level in self._made.items() if level == k - 1}
         return found | {parent for parent in parents if parent in self._made}
-
-    def _list_of(self, partition: int, slot: int, value: str) -> str:
-        """The list of a vertex that a slot is bound to, as an expression."""
-        return f"list_of(run, {self._found[partition, slot]}, {value})"
 
     def _list_rows(self, k: int) -> range:
         """The rows of a step's lists."""

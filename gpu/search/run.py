@@ -24,10 +24,8 @@ from graphdb.gpu.code.layout import LEVEL_WORDS, STACK_WORDS
 from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.data.residency import lists_read
 from graphdb.gpu.data.searched import SearchedLists
-from graphdb.gpu.search import ranges
 from graphdb.gpu.search.code_generation import WARP, search_text
 from graphdb.gpu.search.launches import SHARED, Code, SearchRun, Sizes
-from graphdb.gpu.search.ranges import Passes, RangedSearch, ranged_search
 from graphdb.gpu.search.stealing import LEFT, STEALS, Steal
 from graphdb.gpu.stream import HostRows, Images, stream
 from graphdb.plan.executor import Control, Refused
@@ -167,34 +165,6 @@ class Search:
         others = OTHERS * budget * (1 + (not counting or self.depth(plan) > 0))
         return int(scans * (width + 8 / WARP) + others + min(stored, SHARED / 2 * budget)) + SMALL
 
-    def ranged(self, plan: PhysicalPlan, counting: bool) -> RangedSearch | None:
-        """How a search of all matches goes through the ranges of lists that do not fit; None where it reads divided
-        lists, since that is expected to be sooner, or was (:meth:`by_ranges`).
-        """
-        key = ("by ranges", counting, self.device.number, self.device.memory.budget)
-        found = self.can_be_ranged(plan, counting)
-        if found is not None and key not in plan.cache:
-            plan.cache[key] = found.seconds < self.link_seconds(plan, counting)
-        return found if found is not None and plan.cache[key] else None
-
-    def by_ranges(self, plan: PhysicalPlan, counting: bool, yes: bool) -> None:
-        """Have searches of all matches go by ranges, or not."""
-        plan.cache["by ranges", counting, self.device.number, self.device.memory.budget] = yes
-
-    def can_be_ranged(self, plan: PhysicalPlan, counting: bool) -> RangedSearch | None:
-        """How a search can go by ranges; None where it cannot, or all lists fit."""
-        key = self._ranges_key(counting)
-        if key not in plan.cache:
-            fits = self.graph.residency.fits(lists_read(plan, counting))
-            room = self.device.memory.budget - self.beside_lists(plan, counting)
-            no = not ranges.MEASURED or fits or (counting and plan.clique is not None)
-            plan.cache[key] = None if no else ranged_search(plan, room, self.device.rates)
-        found: RangedSearch | None = plan.cache[key]
-        return found
-
-    def _ranges_key(self, counting: bool) -> tuple[object, ...]:
-        return "ranged", counting, self.device.number, self.device.memory.budget
-
     def link_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
         """Seconds of the link that a search of divided lists is expected to take; infinite where there are none."""
         residency, rates, lists = self.graph.residency, self.device.rates, lists_read(plan, counting)
@@ -204,12 +174,6 @@ class Search:
         if placed is not None:
             return placed
         return residency.away_seconds(residency.place_for(plan, counting), plan, rates)
-
-    def no_ranges(self, plan: PhysicalPlan, counting: bool) -> bool:
-        """A search got too little memory: whether it went by ranges, which it does not from now on."""
-        gone = self.ranged(plan, counting) is not None
-        plan.cache[self._ranges_key(counting)] = None
-        return gone
 
     def depth(self, plan: PhysicalPlan) -> int:
         """The step whose batches go through the pool; 0 where the second step's lists are enough to schedule by."""
@@ -278,20 +242,16 @@ class Search:
         if limit == 0:
             return 0
         with self._run(plan, limit, control, counting=True) as run:
-            for _ in run.launches(control):
-                pass
             run.wait(control)
             return run.found
 
     @contextmanager
     def _run(self, plan: PhysicalPlan, limit: int | None, control: Control, *, counting: bool) -> Iterator[SearchRun]:
-        """A run that is about to be launched; of all matches, by the combinations of ranges that it goes through."""
+        """A run that is launched."""
         code = self.code(plan, counting=counting, whole=limit is None)
         sizes = Sizes(self.pieces, self.least, self.block_rows, self.blocks, self.most, self.pool_rows)
-        ranged = self.ranged(plan, counting) if limit is None and control.share is None else None
-        passes = None if ranged is None else Passes(self.device, self.graph, plan, ranged)
         where, stream = (self.device, self.graph, plan, code, sizes), self.stream()
-        run = SearchRun(*where, stream, limit, control, passes, counting=counting)
+        run = SearchRun(*where, stream, limit, control, counting=counting)
         try:
             yield run
         finally:
@@ -306,5 +266,4 @@ class Search:
         with self.device.active():
             images = Images(self.device.module("join", {"ID": IDS[plan.dtype]}, check=control.check), self.device, plan)
         with self._run(plan, limit, control, counting=False) as run:
-            tables = (table for _ in run.launches(control) for table in run.tables(control))
-            yield from stream(self.device, tables, images, control.buffer_bytes)
+            yield from stream(self.device, run.tables(control), images, control.buffer_bytes)

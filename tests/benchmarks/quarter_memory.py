@@ -11,20 +11,17 @@ within ``--limit`` seconds.
 
 ``--parts 4 8 16`` gives other parts, too; with ``--settle`` a thread has compiled what pays, and lists stand where searches read them, before the runs
 that count.  *copied* are the MiB that the last of them copied to the device, *link* those that it is expected to read in host memory or to copy, *x* the larger of the
-two by the lists' bytes, and *kernel* a search's time on the device.  ``--labelled rmat18 --combinations 1 2 4 8`` has a search go by so many ranges of
-two vertices in memory enough, which tells what going from one combination to the next takes.
+two by the lists' bytes, and *kernel* a search's time on the device.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
@@ -34,7 +31,6 @@ from graphdb.execute.host import HostExecutor
 from graphdb.gpu.card import Rates
 from graphdb.gpu.data.residency import WHOLE, lists_of_plan
 from graphdb.gpu.executor import GpuExecutor, Hint
-from graphdb.gpu.search import ranges
 from graphdb.grammar.parser import parse
 from graphdb.grammar.syntax import MatchMode, Query
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
@@ -220,41 +216,12 @@ def labelled(name: str, compared: Compared) -> None:
         compared.row(f"labelled {name}", way, plan, compared.count)
 
 
-def combined(name: str, sizes: list[int], runs: int) -> None:
-    """What a search of :func:`labelled` takes by so many ranges of both its first vertices, each in memory enough."""
-    plan, rates = _labelled_plan(name), Compared.calibrated()
-    wanted, size = HostExecutor().count(plan), sum(each.nbytes for each in lists_of_plan(plan, True))
-    print(f"{'ranges':<10}{'launches':>9}{'ms':>9}{'kernels':>9}{'copied, MiB':>12}{'x':>6}  right", flush=True)
-    for count in sizes:
-        ways = ranges._Ways(plan, 0.0, rates)
-        slots = tuple(sorted(ways._rows, key=ways._levels.__getitem__)[:2])
-        made = ways.made(0.0, 0.0, slots, (count, count), frozenset()) if count > 1 else None
-        executor = GpuExecutor(0, hint="search", memory_limit=4 << 30)
-        search, memory, times, right = executor.strategies.search, executor.device.memory, [], True
-        with mock.patch.multiple(search, can_be_ranged=lambda *_, made=made: made, link_seconds=lambda *_: math.inf):
-            for _ in range(runs + 2):
-                before, started = memory.uploaded, time.perf_counter()
-                right &= executor.count(plan, Control(timeout=20.0)) == wanted
-                times.append((time.perf_counter() - started) * 1000)
-        took, copied = statistics.median(times[2:]), memory.uploaded - before
-        launched = 1 if made is None else len(made.combinations)
-        print(
-            f"{f'{count} x {count}':<10}{launched:>9}{took:>9.2f}{search.milliseconds:>9.2f}{copied / 2**20:>12.1f}"
-            f"{copied / size:>6.1f}  {'yes' if right else 'NO'}",
-            flush=True,
-        )
-
-
 def main(argv: list[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--triples", type=int, default=10_000_000, help="of RDF; 0: none")
     parser.add_argument("--people", type=int, default=150_000, help="0: none")
-    parser.add_argument("--ranges", action="store_true", help="searches go by ranges, too")
     parser.add_argument("--labelled", help="a graph: rmat18")
-    parser.add_argument(
-        "--combinations", type=int, nargs="+", help="of --labelled: only searches by so many ranges of both vertices"
-    )
     parser.add_argument("--parts", type=int, nargs="+", default=[4])
     parser.add_argument("--settle", type=int, default=0, help="runs before those that count")
     parser.add_argument("--only", nargs="+", help="of the queries, those whose names begin so")
@@ -263,10 +230,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--limit", type=float, default=10.0, help="seconds that one run may take")
     given = parser.parse_args(argv)
-    ranges.MEASURED |= given.ranges
-    if given.combinations:
-        combined(given.labelled, given.combinations, given.runs)
-        return
     compared = Compared(given)
     print(HEAD, flush=True)
     if given.people:

@@ -129,7 +129,7 @@ def test_a_search_whose_lists_leave_it_too_little_room_is_not_refused() -> None:
     """Its lists are placed as for a join again, and never again for it."""
     plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(150, 6_000), counting="never")
     wanted = HostExecutor(1).count(plan)
-    with searching(2, plan) as device, mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6, 0.0, math.inf)):
+    with searching(2, plan) as device, mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6, 0.0)):
         device.strategies.search.compile(plan, lambda: None, counting=True)
         device.hint = "auto"
         lists = lists_read(plan, True)
@@ -226,15 +226,29 @@ def test_what_a_search_reads_of_lists() -> None:
     assert max(each.scanned + each.found for each in read) > 2 * min(sizes)
 
 
+def test_long_lists_are_searched_more_often() -> None:
+    """Elements are searched in the lists of hubs more than in others: the mean of all lists does not tell."""
+    random, read = np.random.default_rng(5), []
+    edges = [(0, 1, (3_000,), True), (0, 2, (3_001,), True), (1, 2, (3_001,), True)]
+    for skew in (1, 9):
+        source, target = (random.random((2, 20_000)) ** skew * 3_000).astype(np.int64)
+        source, label, target = np.unique(np.stack([source, 3_000 + (source + target) % 2, target]), axis=1)
+        graph = DataGraph(ArraySource(source, label, target, 3_002))
+        plan = make_plan(pattern(3, edges, REPEATABLE, count_only=True), graph, counting="never")
+        read.append(max(each.scanned for each in link_bytes(plan)) / len(source))
+    even, uneven = read
+    assert uneven > 3 * even, "bytes for each edge"
+
+
 @EMULATED
 def test_a_join_that_takes_longer_than_was_expected_has_its_search_compiled() -> None:
     plan = make_plan(pattern(4, TAILED, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
-    with emulator.installed(), mock.patch.object(SearchesBeside, "_seconds", return_value=(0.0011, 0.001, math.inf)):
+    with emulator.installed(), mock.patch.object(SearchesBeside, "_seconds", return_value=(0.0011, 0.001)):
         device: Any = device_executor("join", SMALL["join"], 1 << 24)
         device.strategies.by_name["search"] = Search(device.device, device.graph, **SMALL["search"])
         device.hint = "auto"
         those = device.strategies.beside
-        with mock.patch.object(those, "_seconds", return_value=(0.0011, 0.0012, math.inf)):
+        with mock.patch.object(those, "_seconds", return_value=(0.0011, 0.0012)):
             assert not those.saved(plan, True)
             for _ in range(4):
                 those.note(plan, True, "join", 0.002 + beside.BESIDE * beside.COMPILED / 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -204,7 +203,7 @@ def test_a_run_that_finds_no_memory_in_one_piece_begins_again_without_what_is_ca
     plan = make_plan(pattern(4, LONG_TAIL, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
     listed = make_plan(pattern(4, LONG_TAIL, REPEATABLE), simple_graph(60, 300))
     wanted = HostExecutor(1).count(plan)
-    with emulator.installed(), mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6, 0.0, math.inf)):
+    with emulator.installed(), mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6, 0.0)):
         device, cached = within(1 << 24), []
         device.hint = strategy.name
         assert device.count(plan) == wanted > 0
@@ -250,7 +249,7 @@ def test_rows_of_such_searches() -> None:
     plan, host = make_plan(pattern(4, LONG_TAIL, REPEATABLE), simple_graph(60, 300)), HostExecutor(1)
     with (
         emulator.installed(),
-        mock.patch.object(SearchesBeside, "_seconds", return_value=(1.0, 0.0, math.inf)),
+        mock.patch.object(SearchesBeside, "_seconds", return_value=(1.0, 0.0)),
         mock.patch.object(Search, "run", side_effect=Search.run, autospec=True) as searched,
     ):
         device = within(1 << 24)
@@ -322,7 +321,7 @@ def test_codes_that_no_step_asks_for_are_not_copied() -> None:
 @EMULATED
 def test_a_search_that_turns_out_slower_than_the_join_is_left() -> None:
     plan = make_plan(pattern(4, LONG_TAIL, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
-    with emulator.installed(), mock.patch.object(SearchesBeside, "_seconds", return_value=(1.0, 0.1, math.inf)):
+    with emulator.installed(), mock.patch.object(SearchesBeside, "_seconds", return_value=(1.0, 0.1)):
         device = within(1 << 24)
         assert device.count(plan) == HostExecutor(1).count(plan) > 0
         device.strategies.beside.wait_for_all()
