@@ -36,7 +36,7 @@ class ValuesResult(Result):
         return iter(zip(*self._values, strict=True))
 
     def presented(self) -> arrow.Table:
-        """Return the rows as SQL sees them: a column of values of several types holds their text."""
+        """Return the rows as SQL sees them: columns of several types, but of numbers, hold texts."""
         if self._presented is None:
             names = [name if self.columns.count(name) == 1 else f"{name}_{i}" for i, name in enumerate(self.columns)]
             arrays = [array_of([shown(value) for value in column]) for column in self._values]

@@ -44,12 +44,17 @@ def _shown_inside(value: Any) -> Any:
 
 
 def array_of(values: list[Any]) -> arrow.Array:
-    """Return shown values as an array; values of several types as their text.
+    """Return shown values as an array: numbers of several types as those of one, other values of several as their text.
 
     Times and dates with an offset are of another type than those without.
     """
     kinds = {(type(value), getattr(value, "tzinfo", None) is not None) for value in values if value is not None}
+    types = {kind for kind, _ in kinds}
     try:
+        if types == {int, Decimal}:
+            values, kinds = [None if value is None else Decimal(value) for value in values], {(Decimal, False)}
+        elif float in types and len(types) > 1 and types <= {int, Decimal, float}:
+            return arrow.array([None if value is None else float(value) for value in values], arrow.FLOAT64)
         if kinds == {(time, True)}:
             return times_with_offset.of_times(values)
         if kinds == {(datetime, True)}:  # moments; Arrow takes no offset of seconds

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -44,10 +43,6 @@ def column_of(values: Sequence[Any]) -> arrow.Array:
         return arrow.list_array(np.append(0, np.cumsum(np.array(lengths, np.int64))), items, _valid(values))
     if kinds and all(issubclass(kind, Mapping) for kind in kinds) and _have_names(values):
         return _maps(values)
-    if kinds == {int, Decimal}:
-        return array_of([None if value is None else Decimal(value) for value in values])
-    if float in kinds and kinds <= {int, Decimal, float}:
-        return arrow.array([None if value is None else float(value) for value in values], arrow.FLOAT64)
     if len(kinds) > 1 and any(issubclass(kind, (Node, Relationship, Path, list, Mapping)) for kind in kinds):
         return arrow.strings([None if value is None else as_json(value) for value in values])
     if len(kinds) > 1 and bool in kinds:

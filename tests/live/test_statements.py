@@ -220,3 +220,14 @@ def test_types_of_columns_follow_the_data(db: graphdb.Database) -> None:
     assert len(db.sql("FROM q")) == 5
     db.query("MATCH (b) WHERE b.age = 'x' SET b.age = [1, 2]")
     assert len(db.sql("FROM q")) == 5
+
+
+def test_numbers_of_several_types_are_numbers_in_changes_too() -> None:
+    with graphdb.connect(device="cpu") as db:
+        db.query("CREATE (:P {k: 1, b: 2.5})")
+        text = "MATCH (a:P) UNWIND [a.k, a.b] AS x RETURN x"
+        db.query(f"CREATE CONTINUOUS QUERY numbers AS {text}")
+        db.query("CREATE (:P {k: 5, b: 7.5})")
+        changed = db.sql("SELECT x FROM numbers_changes WHERE change = 1 ORDER BY x").fetchall()
+        assert changed == [(5,), (7.5,)]
+        assert sorted(db.sql("FROM numbers").fetchall()) == sorted(db.query(text).fetchall())
