@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.live.aggregates.distinct_values import NUMBER
 from graphdb.pattern.paths.unroll import unroll
 
@@ -21,7 +22,7 @@ _VERTEX = "#vertex"
 
 @dataclass(frozen=True, slots=True)
 class Far:
-    """A path of any length, or of none, and what its ends are called."""
+    """A path of any length, and what its ends are called."""
 
     path: ast.PathPattern
     first: str | None
@@ -31,6 +32,12 @@ class Far:
     def may_be_empty(self) -> bool:
         """Whether it may have no edge, so that any vertex is one."""
         return all(edge.repeat is not None and edge.repeat.low == 0 for edge in self.path.edges)
+
+    @property
+    def may_skip(self) -> bool:
+        """Whether a part of it of bounded length may have no edge: then its ends may be written as one vertex."""
+        repeats = (part.repeat for part in walk(self.path) if isinstance(part, (ast.EdgePattern, ast.Subpath)))
+        return any(each is not None and each.low == 0 and each.high is not None for each in repeats)
 
     def steps(self, span: ast.Span) -> ast.Query:
         """Return a query for a path that has each of its edges once, from :func:`vertex` 0 to the last one.
@@ -86,12 +93,11 @@ def _cut(path: ast.PathPattern, at: Collection[str]) -> Iterator[ast.PathPattern
 
 
 def _is_far(path: ast.PathPattern) -> bool:
-    """Whether a path has lengths that no handful of patterns are, or none."""
+    """Whether a path has lengths that no handful of patterns are."""
     if all(edge.repeat is None and isinstance(edge, ast.EdgePattern) for edge in path.edges):
         return False
     bare = ast.PathPattern(tuple(ast.NodePattern() for _ in path.nodes), tuple(map(_bare, path.edges)))
-    versions = unroll((ast.MatchClause((bare,), mode=ast.MatchMode.REPEATABLE_ELEMENTS),), set())
-    return versions is None or any(version.same for version in versions)
+    return unroll((ast.MatchClause((bare,), mode=ast.MatchMode.REPEATABLE_ELEMENTS),), set()) is None
 
 
 def _bare(edge: ast.EdgePattern | ast.Subpath) -> ast.EdgePattern | ast.Subpath:

@@ -28,6 +28,7 @@ from graphdb.pattern.paths.unroll import unroll
 from graphdb.semantics.aggregation import aggregates_in
 
 NO_MATCHES = "its rows are not the matches of one pattern"
+NO_EDGE = "its paths may have no edge"
 INEXACT = "it aggregates, before other clauses, what may differ with the order of its rows"
 MOST_PARTS = 12
 """Patterns that are followed of one query."""
@@ -133,7 +134,10 @@ def _apart(chain: Chain, at: Collection[str]) -> tuple[Chain, tuple[Far, ...]]:
     pairs = [apart(match, at) for match in chain]
     if any(far and match.mode is ast.MatchMode.INDUCED for match, (_, far) in zip(chain, pairs, strict=True)):
         raise NotIncremental("INDUCED has a path of any length")
-    return tuple(near for near, _ in pairs), tuple(path for _, far in pairs for path in far)
+    paths = tuple(path for _, far in pairs for path in far)
+    if any(path.may_skip for path in paths):
+        raise NotIncremental(NO_EDGE)
+    return tuple(near for near, _ in pairs), paths
 
 
 def _reached(path: Far, known: set[str], lost: set[str]) -> Reached:
@@ -333,7 +337,7 @@ def _followed(chain: Chain) -> Iterator[Chain]:
         raise NotIncremental("its paths may be of many lengths")
     for version in versions:
         if version.same:
-            raise NotIncremental("its paths may have no edge")
+            raise NotIncremental(NO_EDGE)
         yield version.matches
 
 
