@@ -44,6 +44,8 @@ def db() -> Iterator[graphdb.Database]:
          "ORDER BY t", [(1.5, "K"), (1.5, "M")]),
         ("MATCH (a)-[r:L]->(b) RETURN properties(r), keys(r) ORDER BY r.since", [({"since": 1}, ["since"]), ({"since": 7}, ["since"])]),
         ("MATCH (a)-[r:K]->(b) WITH count(r) AS n RETURN n", [(3,)]),
+        ("MATCH (a)-[r:K]->(b) OPTIONAL MATCH (b)-->(c) WHERE a.name > c.name RETURN r.since, c.name ORDER BY r.since",
+         [(2010, None), (2012, None), (None, "a")]),
         ("MATCH (a:P {name: 'b'}) RETURN COUNT { MATCH ()-[r:L]->() RETURN count(r) AS n } AS n", [(1,)]),
         ("MATCH (a)-[r:K]->(b) WHERE EXISTS { MATCH (c:P) WHERE r.w > 1 RETURN c, count(*) AS n } RETURN a.name", [("a",)]),
     ],

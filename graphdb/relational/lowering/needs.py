@@ -40,8 +40,11 @@ def only(relation: Relation, names: Collection[str], facts: Collection[str] = ()
 
 
 def is_of(node: ast.Expression, left: Relation, joins: bool) -> bool:
-    """Whether bindings give a property: of what rows do not have, or that these, where they stay, do not know yet."""
-    return _base(node) not in left.variables or (joins and node not in left.known)
+    """Whether bindings give a property: of what rows do not have, or that these, where they stay, do not know yet.
+
+    Rows may know a property of an edge without having that.
+    """
+    return node not in left.known and (joins or _base(node) not in left.variables)
 
 
 def _base(node: ast.Expression) -> str | None:
