@@ -170,3 +170,17 @@ def test_rows_are_those_of_all_walks(seed: int, single: bool, monkeypatch: pytes
             except (oracle.TooMany, NotSupportedError):
                 continue
             assert rows == expected, f"{query.text()}\n{graph.text()}"
+            if query.returns and not query.distinct:
+                counting = query.text().rpartition(" RETURN ")[0] + " RETURN count(*)"
+                assert database.query(counting).scalar() == expected.total(), f"{counting}\n{graph.text()}"
+
+
+def test_counts_where_nothing_else_is_returned() -> None:
+    """Rows of which no column is left are rows: one of each part of a union, too."""
+    with graphdb.connect(threads=1, device="cpu") as database:
+        database.query("CREATE (a:B)-[:S]->(b:B), (a)-[:S]->(:B), (b)-[:T]->(:A)")
+        for mode in ("", "WALK", "TRAIL", "SIMPLE", "ACYCLIC"):
+            for length in ("", "*1..2"):
+                matched = f"MATCH {mode} (a)-[:S{length}]->(b) WHERE NOT (b)-[:T]->(:A)"
+                assert database.query(f"{matched} RETURN count(*)").scalar() == 1, matched
+                assert database.query(f"{matched} RETURN 1").fetchall() == [(1,)], matched
