@@ -20,7 +20,6 @@ from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.pages import Floats, hottest
 from graphdb.gpu.data.residency import BESIDE, FOUND, Lists, Parts, Placement, Residency, coded_rows, lists_read
 from graphdb.plan.physical import SHARE_COLUMNS, SHARED_LIST, PhysicalPlan, StepColumn
-from graphdb.storage.graph.pcsr import Partition
 
 Ints = NDArray[np.int64]
 
@@ -76,22 +75,13 @@ def link_bytes(plan: PhysicalPlan) -> list[LinkBytes]:
             each = size if level == 0 else min(FOUND - LINE, BESIDE * size)
             moved = times * each
             if (row, slot) != shortest and level + 1 < number:  # a warp's elements are searched in one list
-                moved = max(moved, rows[number] * scanned / BATCH * _probed_bytes(partition))
+                moved = max(moved, rows[number] * scanned / BATCH * min(size, PROBED))
             elif (row, slot) != shortest:
                 moved = max(moved, rows[number] * min(size, PROBED * scanned / BATCH))
             known.offsets += min(times * LINE, 4.0 * len(partition.offsets)) if level == 0 else times * LINE
             known.scanned += moved * (level == 0)
             known.found += moved * (level > 0)
     return found
-
-
-def _probed_bytes(partition: Partition) -> float:
-    """What comes over the link for a list that elements are searched in, in the mean over these: the longer a vertex's
-    lists are, the more of them there are.
-    """
-    lengths = partition.ranges()[1].astype(np.float64)
-    read = np.minimum(lengths * partition.neighbours.itemsize, PROBED)
-    return float(read @ lengths) / max(float(lengths.sum()), 1.0)
 
 
 def _lists_read(plan: PhysicalPlan, step: Ints) -> list[tuple[int, int]]:

@@ -144,7 +144,7 @@ def _differs(context: Context, pattern: Differing, row: Row) -> bool:
     """Whether a match's vertices differ, those within paths too, and for INDUCED no edge between them is left out."""
     vertices = [row[name] for name in pattern.vertices]
     vertices += itertools.chain.from_iterable(row[name] for name in pattern.inner)
-    if len({*vertices}) < len(vertices):
+    if len({*vertices}) < len(vertices) or None in vertices:  # null, by OPTIONAL MATCH, is no vertex
         return False
     if not pattern.induced:
         return True

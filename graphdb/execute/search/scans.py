@@ -159,8 +159,9 @@ class EdgesRun:
             return pairs
         columns = [pairs[slots.index(slot)] if slot in slots else None for slot in program.outputs.tolist()]
         found = np.empty((len(columns), end - begin), self._plan.dtype)
+        codes = program.constants.astype(self._plan.dtype)  # a closure's has more bits, and is nobody's
         for row, (column, slot) in zip(found, zip(columns, program.outputs, strict=True), strict=True):
-            row[:] = program.constants[slot] if column is None else column  # the code of an edge that has just one
+            row[:] = codes[slot] if column is None else column  # the code of an edge that has just one
         return found
 
     def close(self) -> None:

@@ -78,7 +78,7 @@ def _frame(
         parts = [_frame(part, tables, properties, check, most, threads) for part in rows.parts]
         names = parts[0][1]
         if not names:  # a table of no columns would have no rows
-            return Frame(sum(len(frame) for frame, _ in parts), {}.__getitem__), names
+            return Frame(sum(len(frame) for frame, _ in parts), dict[str, Maker]().__getitem__), names
         pieces = [arrow.table({name: frame.column(name) for name in names}) for frame, _ in parts]
         if len({tuple(piece.schema.types) for piece in pieces}) > 1:
             raise NotVectorized
