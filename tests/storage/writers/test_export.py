@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -110,6 +111,10 @@ def test_an_interrupt_at_any_line_of_an_export_leaves_the_memory_limit_as_it_is(
             assert db.sql(LIMIT).scalar() == before, f"after an interrupt at line {at}"
             at += 1
         assert at > 20
+        elsewhere = threading.Thread(target=lambda: db.export(tmp_path / "b.nt"), daemon=True)
+        elsewhere.start()
+        elsewhere.join(20)
+        assert not elsewhere.is_alive(), "a lock was left behind"
 
 
 @pytest.mark.own_duckdb
