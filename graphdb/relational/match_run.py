@@ -26,7 +26,7 @@ from graphdb.plan.passes.counting import WORTH, explosive
 from graphdb.plan.passes.pipeline import make_plan, without_matches
 from graphdb.plan.physical import BundledCount, PhysicalPlan
 from graphdb.relational.arguments import Arguments
-from graphdb.relational.edges.assignment import Chooser
+from graphdb.relational.edges.assignment import Chooser, Scanned
 from graphdb.relational.edges.bundles import is_searched, multiplied, numbers_bytes, vertices_alone
 from graphdb.relational.edges.parallel_edges import ends_of, with_scan, with_weights
 from graphdb.relational.edges.subsets import among, subsets_between, subsets_of
@@ -416,7 +416,8 @@ class MatchRun:
             arrays[column] = numbers(values)
         arrays |= Chooser(self._snapshot, bound, needs).columns(block)
         if block.matches is not None:
-            arrays["n"] = numbers(as_integers(block.matches))
+            once = isinstance(block, Scanned)
+            arrays["n"] = arrow.repeated(1, block.count) if once else numbers(as_integers(block.matches))
         if not arrays:  # rows without columns
             arrays["one"] = numbers(np.ones(block.count, np.int8))
         return arrow.table(arrays)

@@ -111,12 +111,12 @@ def total(values: Ints) -> tuple[int, int]:
     return above, below
 
 
-@entry("i8[:], i8[:], i8[:]")
-def tally(numbers: Ints, counts: Ints, last: Ints) -> None:
-    """Count rows by their numbers (int64[n]) into ``counts``, and write where each number comes last."""
+@entry("i8[:], i8, i8[:], i8[:]")
+def tally(numbers: Ints, least: int, counts: Ints, last: Ints) -> None:
+    """Count rows by their numbers (int64[n], from ``least`` on) into ``counts``, and write where each comes last."""
     for i in range(len(numbers)):
-        counts[numbers[i]] += 1
-        last[numbers[i]] = i
+        counts[numbers[i] - least] += 1
+        last[numbers[i] - least] = i
 
 
 @entry("i8[:], i8[:], i8[:], i8[:], i4[:], i8[:]")

@@ -437,6 +437,8 @@ def concat_arrays(arrays: Sequence[Array], type: DataType | None = None) -> Arra
 
 def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Return arrays one after the other: where they are parts of one that follow each other, as a part of it."""
+    if all(part.strides == (0,) for part in parts) and len({part[0].tobytes() for part in parts}) == 1:
+        return np.broadcast_to(parts[0][0], sum(map(len, parts)))
     whole = parts[0].base
     if isinstance(whole, np.ndarray) and all(part.base is whole for part in parts) and whole.flags.c_contiguous:
         ends = [part.ctypes.data + part.nbytes for part in parts]

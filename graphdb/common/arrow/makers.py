@@ -21,6 +21,11 @@ def numbers(data: NDArray[Any], valid: NDArray[np.bool_] | None = None, provenan
     return Array(type, len(data), valid, np.ascontiguousarray(data), provenance=provenance)
 
 
+def repeated(value: int, length: int) -> Array:
+    """Return an integer for all of so many rows; it is in memory once, and its array has a stride of 0 bytes."""
+    return Array(types.INT64, length, None, np.broadcast_to(np.int64(value), length))
+
+
 def strings(texts: Iterable[str | None], type: DataType = types.STRING) -> Array:
     """Return texts, of which some may be None."""
     given, there = _present(list(texts), "")

@@ -39,8 +39,10 @@ _LOOKED_AT = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Scanned(Block):
-    """Rows of edges one after the other; of pattern edges in ``runs``, they follow one another in their table."""
+class Scanned(Block):
+    """Rows of edges one after the other, each of one match; of pattern edges in ``runs``, they follow one another in
+    their table.
+    """
 
     runs: Mapping[int, range] = field(default_factory=dict)
 
@@ -244,7 +246,7 @@ class Chooser:
         read = [compared or on or mask is not None for on, mask in zip(handed_on, masks, strict=True)]
         every = fulfil is None and not (compared or further) and all(mask is None for mask in masks)
         # Rows that are parts of what is in memory already are all given at once.
-        size = count if every and not self._counts and number not in self._needs.edges else _BLOCK
+        size = count if every and number not in self._needs.edges else _BLOCK
         for at in range(0, count, max(size, 1)):
             end = min(at + size, count)
             some = slice(at, end) if fulfil is None else fulfil[at:end]
@@ -335,7 +337,8 @@ class Chooser:
             if number in self._needs.edges:
                 labels = self._snapshot.edges.table(self._bound.choices[number].labels).labels_of(_ids(edges))
                 columns[self._bound.edges[number].name] = labels * 2 + backwards
-        return _Scanned(columns, rows, np.ones(rows, np.int64) if self._counts else None, runs)
+        once = np.broadcast_to(np.int64(1), rows) if self._counts else None
+        return Scanned(columns, rows, once, runs)
 
     def _triples(self, block: Block, number: int) -> tuple[Ids, Ids, Ids]:
         """Labels, starts and ends of what a pattern edge is bound to."""
@@ -363,7 +366,7 @@ class Chooser:
         for number, choice in self._chosen:
             if number not in (*self._needs.edges, *self._needs.facts) or not (choice.parallel or choice.facts):
                 continue
-            run = block.runs.get(number) if isinstance(block, _Scanned) else None
+            run = block.runs.get(number) if isinstance(block, Scanned) else None
             chosen: Ids | range = block.columns[f"#n{number}"] if run is None else run
             if number in self._needs.edges:
                 rows = _ids(chosen)

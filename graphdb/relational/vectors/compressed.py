@@ -28,7 +28,7 @@ from graphdb.relational.vectors.algebra import (
 from graphdb.relational.vectors.expressions import evaluated, fulfilled
 from graphdb.relational.vectors.frames import Frame, Ints
 from graphdb.relational.vectors.groups import range_of, sums, weights
-from graphdb.relational.vectors.numbers import NotVectorized
+from graphdb.relational.vectors.numbers import NotVectorized, is_repeated
 from graphdb.relational.vectors.pieces import in_pieces
 from graphdb.snapshot.properties import Properties
 
@@ -150,13 +150,16 @@ class _Combinations:
         """Return a row of each combination (its place), and how many rows have it, or the sum of a column of theirs."""
         from graphdb.storage.arrays import column_kernels as kernels
 
-        whole = np.zeros(len(self.frame), np.int64)
-        for numbers, least, span in self.numbers.values():
-            if span > 1:
-                kernels.pack(np.ascontiguousarray(numbers), least, span, whole)
+        several = [each for each in self.numbers.values() if each[2] > 1]
+        (whole, least, _), *rest = several or [(np.zeros(len(self.frame), np.int64), 0, 1)]
+        weighted = weights(self.frame, matches)
+        if rest or not (weighted is None or is_repeated(weighted)):
+            whole, least = whole - least, 0
+        for numbers, low, span in rest:
+            kernels.pack(np.ascontiguousarray(numbers), low, span, whole)
         place, counts = np.full(self.count, -1, np.int64), np.zeros(self.count, np.int64)
-        kernels.tally(whole, counts, place)
-        if (weighted := weights(self.frame, matches)) is not None:
+        kernels.tally(np.ascontiguousarray(whole), least, counts, place)
+        if weighted is not None:
             counts = sums(whole, weighted, self.count, counts)
         there = np.flatnonzero(place >= 0)
         return place[there], counts[there]

@@ -17,7 +17,7 @@ from graphdb.common.stopping import checked
 from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, Constant, PropertyOf, Vector
 from graphdb.relational.vectors.expressions import evaluated
 from graphdb.relational.vectors.frames import Frame
-from graphdb.relational.vectors.numbers import NotVectorized, multiplied, numeric, ordinal, require
+from graphdb.relational.vectors.numbers import NotVectorized, is_repeated, multiplied, numeric, ordinal, require
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import firsts_of, number_integers, number_pairs, numbered
@@ -368,7 +368,8 @@ def sums(numbers: Ints, data: Ints | None, count: int, sizes: Ints | None = None
         return np.zeros(count, np.int64)
     if count == 1 and len(data) < 1 << 31:
         return np.array([_total(data)], np.int64)
-    low, high = int(data.min()), int(data.max())
+    some = data[:1] if is_repeated(data) else data
+    low, high = int(some.min()), int(some.max())
     if low == high and abs(low) * len(data) < np.iinfo(np.int64).max:
         return (np.bincount(numbers, minlength=count) if sizes is None else sizes) * low
     large = max(-float(low), float(high)) * len(data) >= _EXACT

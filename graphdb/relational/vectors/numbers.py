@@ -62,6 +62,11 @@ def largest(data: NDArray[np.int64]) -> float:
     return float(max(abs(float(data.max())), abs(float(data.min())))) if data.size else 0.0
 
 
+def is_repeated(data: NDArray[np.int64]) -> bool:
+    """Whether an array is one integer for all rows, which is in memory once."""
+    return data.strides == (0,)
+
+
 def both(*arrays: arrow.Array) -> Valid:
     """Return which rows have no null among some values."""
     some = [array.is_valid() for array in arrays if array.null_count]

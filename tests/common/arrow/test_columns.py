@@ -257,6 +257,19 @@ def test_parts_of_delayed_columns_make_nothing_else() -> None:
     assert table.slice(3, 4).to_pydict() == table.part(3, 4).to_pydict() == {"a": [3, 4, 10, 11]}
 
 
+def test_an_integer_for_all_rows_is_in_memory_once() -> None:
+    column = arrow.repeated(7, 1000)
+    parts = [column.slice(10, 20), column.slice(0, 0), column.slice(500), arrow.numbers(np.arange(3))]
+    assert arrow.concat_arrays(parts[:3]).data.strides == (0,)  # type: ignore[union-attr]
+    different = arrow.concat_arrays([arrow.repeated(1, 2), arrow.repeated(2, 2)])
+    for found, expected in (
+        (column, [7] * 1000),
+        (arrow.concat_arrays(parts), [7] * 520 + [0, 1, 2]),
+        (different, [1, 1, 2, 2]),
+    ):
+        assert pa.table(arrow.table({"n": found}))["n"].to_pylist() == expected
+
+
 @pytest.mark.parametrize("dtype", ["i8", "f8", "u1"])
 def test_parts_that_follow_one_another_are_joined_without_a_copy(dtype: str) -> None:
     whole = arrow.numbers(np.arange(100).astype(dtype))
