@@ -8,6 +8,9 @@ import graphdb
 
 PARALLEL = "CREATE (a:A), (b:B) WITH a, b UNWIND range(1, 4) AS i CREATE (a)-[:R {i: i}]->(b)"
 LOOP = "CREATE (x:B {k: 3})-[:R]->(x)"
+TWICE = "CREATE (a:A)-[:R]->(b:B), (a)-[:R]->(b)"
+STAR = "CREATE (a:A), (a)-[:R]->({k: 2}), (a)-[:R]->({k: 0})"
+NUMBERS = "MATCH (a)-[:R]->(b) RETURN size(range(0, b.k))"
 TWO = "CREATE ({k: 0}), ({k: 1})"
 MIXED = "CREATE (:N {k: 1}), (:N {k: 1.0}), (:N {k: 'a'})"
 TIMES = "UNWIND [time('10:00+01:00'), time('09:30Z'), time('08:59Z')] AS t"
@@ -54,6 +57,15 @@ CASES: list[tuple[str, str, list[tuple[object, ...]]]] = [
         "RETURN EXISTS { MATCH (a)-[r0:R]-(b), (a)-[r1:S]-(c) WHERE r1.w >= 0 RETURN 1 AS one }",
         [(True,)],
     ),
+    (STAR, f"MATCH (a:A) CALL (a) {{ {NUMBERS} AS n ORDER BY n DESC LIMIT 1 }} RETURN n", [(3,)]),
+    (STAR, f"MATCH (a:A) RETURN COLLECT {{ {NUMBERS} AS n ORDER BY n SKIP 1 }}", [([3],)]),
+    (
+        "CREATE (:A)-[:R]->(:B)",
+        "OPTIONAL MATCH p = ANY SHORTEST (:A)-[:R]->*(:B) CALL (*) { RETURN 1 AS one } RETURN length(p) + one",
+        [(2,)],
+    ),
+    (PARALLEL, "MATCH (x) MATCH INDUCED TRAIL (a:A)-[:R*2..2]-(a) RETURN count(*)", [(0,)]),
+    (TWICE, "MATCH (x) MATCH INDUCED TRAIL (a:A)-[:R*2..2]-(a) RETURN count(*)", [(4,)]),
     ("CREATE (:A)-[:R]->(:B)", "MATCH (a) WITH (a)-->() AS keep WHERE keep RETURN count(*)", [(1,)]),
     ("CREATE (:A)-[:R]->(:B)", "MATCH (a) RETURN ((a)-->()) IS NULL AS n, count(*)", [(False, 2)]),
 ]

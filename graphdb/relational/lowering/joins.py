@@ -422,8 +422,14 @@ def leaves_out(match: ast.MatchClause, snapshot: Snapshot) -> bool:
     """Whether only the edges of a whole match say that it is INDUCED: some are parallel, and may be in the data."""
     if match.mode is not ast.MatchMode.INDUCED or not snapshot.edges.parallel:
         return False
-    pairs = [frozenset(ends) for path in match.patterns for ends in pairwise(node.variable for node in path.nodes)]
-    return len({*pairs}) < len(pairs)
+    joined = [
+        (edge.repeat, frozenset(node.variable for node in ends))
+        for path in match.patterns
+        for edge, ends in zip(path.edges, pairwise(path.nodes), strict=True)
+    ]
+    if len({pair for _, pair in joined}) < len(joined):
+        return True
+    return any(repeat is not None and len(pair) == 1 for repeat, pair in joined)  # there and back
 
 
 def _asked(left: Relation, bound: BoundPattern) -> Iterator[tuple[ast.Expression, str, Asked]]:

@@ -245,7 +245,7 @@ class Matches(Traversals):
         live = free_variables(tuple(rest))
         stars = (isinstance(part, ast.ReturnClause) and part.star for part in walk(tuple(rest)))
         if any(stars) or any(isinstance(part, ast.CallClause) and part.imported is None for part in rest):
-            return self._names | set(relation.names)
+            return live | self._names | set(relation.names)
         return live
 
     def _items(self, returns: ast.ReturnClause, relation: Relation) -> tuple[ast.ReturnItem, ...]:

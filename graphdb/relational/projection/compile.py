@@ -164,7 +164,7 @@ class ProjectionCompiler:
         late = late_items(items, {*keys}, relation, self._snapshot, self._text) if written else {}
         columns = (i in late or i in keys or _is_column(item.expression, relation) for i, item in enumerate(items))
         cut = limit is not None and relation.groups is None and not all(columns)
-        source, joins, after, tail = relation.source, rows.joins, where, windows_sql(order, window, relation.groups)
+        source, joins, after, within = relation.source, rows.joins, where, window
         if cut:
             key_columns = "".join(f", {value.sql} AS s{i}" for i, value in keys.items())
             cut_off = order_sql(order) + window_sql(window)
@@ -172,7 +172,8 @@ class ProjectionCompiler:
             place = ", row_number() OVER () AS top" if order else ""
             source = Source.made(f"(SELECT q.*{place} FROM ({top}) q)", source)
             keys = {i: value.at(f"s{i}") for i, value in keys.items()}
-            joins, after, tail = "", [], " ORDER BY b.top ASC" if order else ""
+            joins, after, within = "", [], (0, None)
+            order = [("b.top", "ASC")] if order else []
         # What is gathered after SQL, the last, is joined where only SQL can be used.
         others = self._rows() if cut else self._rows(self._beside, rows)
         gathered = self._rows(after=others, seldom=True)
@@ -181,9 +182,10 @@ class ProjectionCompiler:
             mine = self._compiler(gathered if i in late else others, compiler.scope)
             value = keys[i] if i in keys else self._resolved(mine, mine.column(item.expression))
             given.append((item, self._as_written(mine, item, value) if written else value))
-        start = f"{self._of_group} FROM {source} b {joins} {others.joins}"
+        start = f" FROM {source} b {joins} {others.joins}"
         chosen, rest = f"SELECT {_chosen(given)}", f"{start} {gathered.joins}{_where(after)}"
-        sql = f"{chosen}{rest}{tail}"
+        tail = order_sql(order) + window_sql(within)
+        sql = windows_sql(f"{chosen}{self._of_group}", rest, order, within, relation.groups is not None)
         direct = None
         if not (where or order) and self._bound is not None:
             direct = direct_columns(self._bound, items, relation.known, self._snapshot, self._text)
@@ -200,7 +202,7 @@ class ProjectionCompiler:
             reads=self._reads(groups),
             rows=made,
             late=late_projection(given, late, f"{start}{_where(after)}{tail}", self._parameters) if late else None,
-            keyed=keyed_sql(chosen, rest, order, window, relation.groups),
+            keyed=keyed_sql(f"{chosen}{self._of_group}", rest, order, window, relation.groups),
         )
 
     def _groups(
@@ -251,8 +253,7 @@ class ProjectionCompiler:
         outer = self._rows()
         over = [(item, value.at(f"c{i}", "q")) for i, (item, value) in enumerate(compiled)]
         order = self._order(returns, self._returned(over), outer)
-        sql = f"SELECT q.* FROM ({inner}) q {outer.joins}"
-        sql += windows_sql(order, window, None if relation.groups is None else "q.g")
+        sql = windows_sql("SELECT q.*", f" FROM ({inner}) q {outer.joins}", order, window, relation.groups is not None)
         used, reads = self._parameters.used(sql), self._reads(groups)
         once = aggregated and returns.distinct
         made = None if once else self._rows_of_groups(returns, window, compiled, over, groups)

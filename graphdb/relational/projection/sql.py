@@ -77,15 +77,23 @@ def order_sql(order: Order) -> str:
     return f" ORDER BY {', '.join(f'{key} {direction}' for key, direction in order)}" if order else ""
 
 
-def windows_sql(order: Order, window: tuple[int, int | None], group: str | None) -> str:
-    """Return SQL that orders the rows and cuts a window out of them, or out of those of each group."""
+def windows_sql(chosen: str, rest: str, order: Order, window: tuple[int, int | None], grouped: bool) -> str:
+    """Return SQL that orders the rows and cuts a window out of them, or out of those of each group, their column ``g``.
+
+    ``chosen`` are the columns, after SELECT, and ``rest`` is what follows.  What groups are ordered by is a column
+    before it is, since DuckDB takes nothing that may be an error behind OVER.
+    """
     skip, limit = window
-    sql = order_sql(order)
-    if group is None or (not skip and limit is None):
-        return sql + window_sql(window)
+    if not grouped or (not skip and limit is None):
+        return f"{chosen}{rest}{order_sql(order)}{window_sql(window)}"
+    keys = [f"o{i}" for i in range(len(order))]
+    made = "".join(f", {key} AS {name}" for name, (key, _) in zip(keys, order, strict=True))
+    ordered = order_sql([(f"w.{name}", direction) for name, (_, direction) in zip(keys, order, strict=True)])
+    left = f" EXCLUDE ({', '.join(keys)})" if keys else ""
     upper = "" if limit is None else f" AND {skip + limit}"
     tested = f"BETWEEN {skip + 1}{upper}" if upper else f"> {skip}"
-    return f" QUALIFY row_number() OVER (PARTITION BY {group}{sql}) {tested}{sql}"
+    first = f"QUALIFY row_number() OVER (PARTITION BY w.g{ordered}) {tested}"
+    return f"SELECT w.*{left} FROM ({chosen}{made}{rest}) w {first}{ordered}"
 
 
 def keyed_sql(sql: str, after: str, order: Order, window: tuple[int, int | None], group: str | None) -> str | None:
