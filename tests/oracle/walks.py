@@ -27,8 +27,8 @@ class Effort:
 
     left: int = 20_000
 
-    def spend(self) -> None:
-        self.left -= 1
+    def spend(self, steps: int = 1) -> None:
+        self.left -= steps
         if self.left < 0:
             raise TooMany
 
