@@ -358,10 +358,16 @@ class DeviceMemory:
             while self._unused:
                 self._unused.pop().release()
 
-    def streams(self, more: int) -> None:
-        """So many more (or fewer) kernels run that wait for the host: until they end, no memory goes back."""
+    @contextmanager
+    def kernel_waits(self) -> Iterator[None]:
+        """While the context is entered, a kernel may wait for the host: until it ends, no memory goes back."""
         with self._lock:
-            self._streaming += more
+            self._streaming += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._streaming -= 1
 
     @property
     def streaming(self) -> bool:

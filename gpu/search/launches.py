@@ -94,7 +94,7 @@ class _Table:
 
 
 class SearchRun:
-    """One search: its launches, on a stream of its own, and what they write."""
+    """One search: the memory that it takes, and its launches, on a stream of its own."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class SearchRun:
         counting: bool,
     ) -> None:
         self._device, self._plan, self._code, self._sizes = device, plan, code, sizes
-        self._limit, self._counting, self._stream = limit, counting, stream
+        self._limit, self._stream = limit, stream
         self._stop = StopFlag(device)
         self.milliseconds, self.stolen = 0.0, (0, 0)
         """Once it is closed: the device's time, and how often work was taken within blocks, and across them."""
@@ -174,10 +174,9 @@ class SearchRun:
             self._desks, self._blocks = desks, blocks
             self._alive = (shares, pool, mail)
             self._stream.wait_event(device.event())
-        self._launch()
 
-    def _launch(self) -> None:
-        """Launch the kernels, behind all that was before."""
+    def launch(self) -> None:
+        """Launch the kernels, behind all that was before; those that give rows wait for the host."""
         sizes, code, device, work = self._sizes, self._code, self._device, self._work
         piece = work.elements // (self._blocks * (code.threads // 32) * sizes.pieces)
         piece = max(piece // 4 if piece >= LARGE else piece, sizes.least)
@@ -299,4 +298,3 @@ class SearchRun:
         else:
             self.milliseconds = self._device.milliseconds(self._begin, self._end)
             self.stolen = tuple(self._counters[_Counter.STOLEN_WITHIN :].tolist())
-        self._device.memory.streams(-int(not self._counting))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -251,12 +251,16 @@ class Search:
         code = self.code(plan, counting=counting, whole=limit is None)
         sizes = Sizes(self.pieces, self.least, self.block_rows, self.blocks, self.most, self.pool_rows)
         where, stream = (self.device, self.graph, plan, code, sizes), self.stream()
-        run = SearchRun(*where, stream, limit, control, counting=counting)
         try:
-            yield run
+            run = SearchRun(*where, stream, limit, control, counting=counting)
+            with nullcontext() if counting else self.device.memory.kernel_waits():
+                run.launch()
+                try:
+                    yield run
+                finally:
+                    run.close()
+                    self.milliseconds, self.stolen = run.milliseconds, run.stolen
         finally:
-            run.close()
-            self.milliseconds, self.stolen = run.milliseconds, run.stolen
             self.used(stream)
 
     def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[HostRows]:

@@ -191,6 +191,24 @@ def test_rows_leave_through_the_ring(devices: Any) -> None:
     assert found == want
 
 
+def test_memory_goes_back_to_the_driver_unless_a_kernel_waits_for_its_reader(devices: Any) -> None:
+    """The driver waits for all kernels before it takes memory: while one waits for the host, for good; else at once."""
+    plan, executor = many_rows(), searching(devices, **SMALL["search"])
+    memory = executor.device.memory
+    with mock.patch.object(memory.slabs, "drop", side_effect=memory.slabs.drop) as given_back:
+        for _ in range(2):
+            first = executor.run(plan)
+            next(first)
+            memory.evict(None)
+            assert memory.streaming
+            assert not given_back.called
+            assert len(rows_of(first)) > 0
+            memory.evict(None)
+            assert not memory.streaming
+            assert given_back.called
+            given_back.reset_mock()
+
+
 @pytest.mark.parametrize("mode", list(MatchMode))
 @EXAMPLES
 @given(case=cases(), layer=st.sampled_from(["direct", "hashed", "spans"]), dtype=st.sampled_from([np.int32, np.int64]))

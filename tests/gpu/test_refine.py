@@ -216,11 +216,9 @@ def test_nobody_waits_beside_a_search_that_waits(device: Any, large: Case) -> No
     own = DeviceRefiner(device.device, device.graph)
     heavy = replace(task, work=1e8)
     assert own.pays(heavy)
-    device.device.memory.streams(1)
-    try:
+    with device.device.memory.kernel_waits():
         assert not own.pays(heavy)
-    finally:
-        device.device.memory.streams(-1)
+    assert own.pays(heavy)
 
 
 @EMULATED
