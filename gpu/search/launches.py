@@ -171,14 +171,14 @@ class SearchRun:
                 "ready": self._ready.ctypes.data,
                 "mail": address(mail),
             }
-            self._desks, self._blocks = desks, blocks
+            self._desks, self.launched = desks, blocks
             self._alive = (shares, pool, mail)
             self._stream.wait_event(device.event())
 
     def launch(self) -> None:
         """Launch the kernels, behind all that was before; those that give rows wait for the host."""
         sizes, code, device, work = self._sizes, self._code, self._device, self._work
-        piece = work.elements // (self._blocks * (code.threads // 32) * sizes.pieces)
+        piece = work.elements // (self.launched * (code.threads // 32) * sizes.pieces)
         piece = max(piece // 4 if piece >= LARGE else piece, sizes.least)
         with device.active():
             self._ready[:] = 0
@@ -218,11 +218,11 @@ class SearchRun:
             self._stream.wait_event(device.event())
             with self._stream:
                 self._begin = device.event_on(self._stream)
-                tasks = self._blocks if code.steals > 1 else max(-(-work.elements // piece), 1)
+                tasks = self.launched if code.steals > 1 else max(-(-work.elements // piece), 1)
                 how = {"threads": code.threads, "shared": code.shared}
-                self._module.launch("search", min(self._blocks, tasks), one, **how)
+                self._module.launch("search", min(self.launched, tasks), one, **how)
                 if code.depth:
-                    self._module.launch("search", self._blocks, again, **how)
+                    self._module.launch("search", self.launched, again, **how)
                 self._end = device.event_on(self._stream)
 
     def _ends(self) -> Ends:

@@ -114,6 +114,8 @@ class Search:
         """After a run: the device's time."""
         self.stolen = (0, 0)
         """After a run: how often work was taken within blocks, and across them."""
+        self.launched = 0
+        """After a run: how many blocks of threads ran."""
 
     def supports(self, plan: PhysicalPlan) -> bool:
         """Whether no list, of neighbours or to be scanned, is too long for it."""
@@ -259,7 +261,7 @@ class Search:
                     yield run
                 finally:
                     run.close()
-                    self.milliseconds, self.stolen = run.milliseconds, run.stolen
+                    self.milliseconds, self.stolen, self.launched = run.milliseconds, run.stolen, run.launched
         finally:
             self.used(stream)
 

@@ -11,7 +11,8 @@ within ``--limit`` seconds.
 
 ``--parts 4 8 16`` gives other parts, too; with ``--settle`` a thread has compiled what pays, and lists stand where searches read them, before the runs
 that count.  *copied* are the MiB that the last of them copied to the device, *link* those that it is expected to read in host memory or to copy, *x* the larger of the
-two by the lists' bytes, and *kernel* a search's time on the device.
+two by the lists' bytes, and *kernel* a search's time on the device; *how* tells the strategy, how much
+of the lists stands on the device, how many blocks searched, and whether lists stand where joins want them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import graphdb
 from graphdb.common.errors import GraphDBError, QueryTimeout
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu.card import Rates
-from graphdb.gpu.data.residency import WHOLE, lists_of_plan
+from graphdb.gpu.data.residency import WHOLE, lists_of_plan, lists_read
 from graphdb.gpu.executor import GpuExecutor, Hint
 from graphdb.grammar.parser import parse
 from graphdb.grammar.syntax import MatchMode, Query
@@ -118,7 +119,12 @@ class Compared:
             ready = strategies.beside.ready(plan, counting) if way == "auto" and part > 1 else True
             how += "" if ready else "; no search is compiled"
             how += f"; no search: {why}" if (why := strategies.no_search(plan)) else ""
-            kernel = executor.strategies.search.milliseconds if "by search" in how else 0.0
+            kernel = 0.0
+            if "by search" in how:
+                kernel = strategies.search.milliseconds
+                placed = [executor.graph.residency.placed(each) for each in lists_read(plan, counting)]
+                for_joins = any(each is not None and not each.searched for each in placed)
+                how += f"; {strategies.search.launched} blocks{', lists stand as for joins' if for_joins else ''}"
             print(
                 f"{title:<42}{way:<8}{wanted:>16,}{need / 2**20:>9.1f}{f'1/{part}':>6}{whole:>10.2f}{took:>10.2f}{took / whole:>7.2f}"
                 f"{copied / 2**20:>8.1f}{link / 2**20:>8.1f}{max(copied, link) / lists:>6.1f}{kernel:>8.2f}"
