@@ -297,7 +297,7 @@ class Computation:
         """Return an expression's value for a row; ``asked`` says which it is."""
         try:
             if asked >= 0:
-                if self._connection.overdue(time.monotonic()):  # DuckDB asks after thousands of rows
+                if self._connection.must_stop:
                     raise QueryInterrupted("the statement was interrupted")
                 with under(self._limits):
                     found = self._of_row(asked, given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from graphdb.common.values.terms import Kind
 from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
 from graphdb.procedures.registry import Procedures
+from graphdb.relational.arguments import Arguments
 from graphdb.relational.costed_edges import CostedEdges
 from graphdb.relational.pattern_plans import PatternPlans
 from graphdb.snapshot.edges import Edges
@@ -21,7 +22,8 @@ from graphdb.snapshot.key_index import KeyIndexes
 from graphdb.snapshot.properties import Properties
 from graphdb.snapshot.terms import Lookup
 from graphdb.sql.computing import Computing
-from graphdb.sql.from_clause import NAMES_VIEW, Deleted
+from graphdb.sql.from_clause import NAMES_VIEW, Beside, Deleted, Parameters, Rows
+from graphdb.sql.long_texts import SHORTEST, LongTexts, is_long
 from graphdb.storage.arrays.arrow import names_table
 from graphdb.storage.catalog import PREFIXES, Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.dictionary.terms import names_ahead, term_counts
@@ -72,6 +74,38 @@ class Snapshot:
         self.graph.catch_up(threads)
         self.properties.catch_up(self.names.edge_labels)
         self.keys.catch_up()
+
+    def rows(
+        self,
+        parameters: Parameters,
+        text: str,
+        arguments: Mapping[str, object],
+        *,
+        beside: Beside | None = None,
+        after: Rows | None = None,
+        seldom: bool = False,
+    ) -> Rows:
+        """Return what joins what the expressions of a statement ask of the graph; see :class:`Rows`."""
+        return Rows(
+            parameters,
+            self.store.type_label,
+            self.properties,
+            self.edges,
+            self.deleted,
+            beside,
+            after,
+            seldom=seldom,
+            long_texts=partial(self._long_texts, text, arguments),
+        )
+
+    def _long_texts(self, text: str, arguments: Mapping[str, object]) -> LongTexts | None:
+        """Return who computes functions of long texts for a statement; None where it meets none, or SQL stays alone."""
+        if self.computing is None:
+            return None
+        given = [text, *(arguments.unnoted if isinstance(arguments, Arguments) else arguments).values()]
+        listed = any(type(value) is list and value and type(value[0]) is str for value in given)
+        long = listed or any(map(is_long, given)) or self.properties.longest_text() >= SHORTEST
+        return LongTexts.of(self.connection) if long else None
 
     @property
     def known_statistics(self) -> KnownStatistics:

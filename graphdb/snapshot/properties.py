@@ -133,6 +133,14 @@ class Properties:
         """How often a handful of vertices was looked up, by label id."""
         self._sweeps: Counter[int] = Counter()
         """How often most texts of a column were asked for, by label id."""
+        self._longest: int | None = None
+
+    def longest_text(self) -> int:
+        """Return how many bytes a text has at most, by DuckDB's statistics: one that is gone may count."""
+        if self._longest is None:
+            rows = self._connection.rows("SELECT stats(text) FROM _graphdb.literal LIMIT 1")
+            self._longest = rows[0][0].get("max_string_length", 0) if rows else 0
+        return self._longest
 
     def type_of(self, label: EdgeLabel) -> Type:
         """Return the type that holds all single values of a property."""
@@ -351,6 +359,8 @@ class Properties:
         self.lineage = former.lineage
         self._large, self._bytes = former._large, former._bytes
         self._looks, self._sweeps = former._looks, former._sweeps
+        if self._ids.literals == former._ids.literals:
+            self._longest = former._longest
         for id, table in list(former._tables.items()):
             vertices, label = changed(id, former._behind.get(id, frozenset())), labels.get(id)
             if label is not None and self._goes_on(label, table.type) and len(vertices) <= _followed(label):

@@ -7,7 +7,7 @@ expressions need is joined once.  Values of the statement's literals and paramet
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -32,6 +32,7 @@ from graphdb.common.values.types import (
 from graphdb.pattern.names import Names
 from graphdb.snapshot.edges import Edges
 from graphdb.snapshot.properties import SMALL, Properties, property_relation
+from graphdb.sql.long_texts import LongTexts
 from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, SUBQUERY, Effects, SqlValue
 from graphdb.sql.value import column as column_of_rows
 from graphdb.storage.catalog import EdgeLabel
@@ -116,6 +117,8 @@ class Rows:
         Joins that stand before these in the same FROM clause: what they have is not joined again.
     seldom
         Whether the SQL is seldom run: no tables are made for it of properties that have none.
+    long_texts
+        Returns who computes functions of long texts; None where there are none, or SQL must do alone.
     """
 
     def __init__(
@@ -129,6 +132,7 @@ class Rows:
         after: Rows | None = None,
         *,
         seldom: bool = False,
+        long_texts: Callable[[], LongTexts | None] = lambda: None,
     ) -> None:
         self.parameters = parameters
         self.deleted = deleted
@@ -143,6 +147,7 @@ class Rows:
         self._beside = beside if deleted is None else None
         self._after = after
         self._seldom = seldom
+        self.long_texts = long_texts
         self._prefix: str = "j" if after is None else f"{after._prefix}j"
         self._joins: dict[tuple[object, ...], tuple[str, str]] = {}
 

@@ -82,6 +82,12 @@ _REAL = r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|Infinity|INF|NaN)\s*"
 """How texts say a number: DuckDB reads more of them, such as ``1_0`` and ``inf``."""
 
 
+_TRUE, _FALSE = (
+    rf"[\s\pZ]*{''.join(f'[{letter.upper()}{letter}]' for letter in word)}[\s\pZ]*" for word in ("true", "false")
+)
+"""How they say a truth value: what else a long text says, its first characters show."""
+
+
 def _to(target: Type) -> Compile:
     """Return ``toInteger`` and its kin: null for text that says something else, an error for values that it refuses."""
 
@@ -111,7 +117,10 @@ def _to(target: Type) -> Compile:
         if target is INTEGER and base in (Base.FLOAT, Base.DECIMAL):
             return f"TRY_CAST(trunc({sql}) AS BIGINT)"
         if target is BOOLEAN and base is Base.STRING:
-            return f"CASE lower(trim({sql})) WHEN 'true' THEN TRUE WHEN 'false' THEN FALSE END"
+            return (
+                f"CASE WHEN regexp_full_match({sql}, '{_TRUE}') THEN TRUE "
+                f"WHEN regexp_full_match({sql}, '{_FALSE}') THEN FALSE END"
+            )
         return f"TRY_CAST({sql} AS {sql_type(target)})"
 
     return compile

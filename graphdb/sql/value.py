@@ -100,6 +100,8 @@ class SqlValue:
     """Of a list that is one for all rows: the table whose one row has it, and the column there."""
     counted: str | None = None
     """Of whether there is any of something: the column of the rows that has their number."""
+    texts: tuple[str, ...] = ()
+    """Of what is made of texts: SQL of those, whose lengths bound its own."""
     atomic: bool = False
     """Whether it is a name, a parameter, or a part or a cast of one: repeating it costs nothing."""
     effects: Effects = field(default=NO_EFFECTS)

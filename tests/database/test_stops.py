@@ -65,6 +65,10 @@ SLOW = {
     "maps of maps": "WITH {a: 1} AS m " + "WITH {a: m, b: m, c: m} AS m " * 20 + "RETURN m",
     "texts in texts": "RETURN size(" + "replace(" * 20 + "'aa'" + ", 'a', 'aaaaaaaaaa')" * 20 + ") AS x",
     "a text of texts": "RETURN size(replace($text, 'a', $text)) AS x",
+    "long texts that are trimmed": "UNWIND range(1, 2048) AS i RETURN max(size(bTrim($long + i, 'q')))",
+    "long texts that are turned around": "UNWIND range(1, 2048) AS i RETURN max(size(reverse(toUpper($long + i))))",
+    "long texts that say no truth": "UNWIND range(1, 2048) AS i RETURN count(toBoolean($long + i))",
+    "long texts that are tested": "UNWIND range(1, 2048) AS i RETURN count($long + i =~ '[b-z ä]*[0-9]*q')",
     "row by row": "UNWIND range(1, 2000) AS a UNWIND range(1, 2000) AS b WITH {x: a, y: [b, 'b']} AS m RETURN count(m.y[1] + m.x)",
     "cross product": "MATCH (a:P), (b:P), (c:P) RETURN sum(a.k * b.k + c.k)",
     "path by path": "UNWIND range(1, 1000) AS i MATCH (a:P)-[r:NEXT*1..40 {k: i % 2}]->(b) RETURN count(r)",
@@ -96,6 +100,8 @@ def late(db: graphdb.Database, form: str, how: str, after: float) -> float:
         given = {"mixed": [n if n % 2 else str(n) for n in range(1_000_000)]}
     if form == "a text of texts":
         given = {"text": "a" * 100_000}
+    if form.startswith("long texts"):
+        given = {"long": "bcdefg ä " * 100_000}
     begun = time.monotonic()
     try:
         with interrupted(db, how, after):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
 from random import Random
 
 import pytest
@@ -63,3 +65,69 @@ def test_a_text_is_split_into_so_many_parts_as_a_stop_can_wait_for(
             db.query(f"RETURN {form} AS x", given)
     else:
         assert db.query(f"RETURN {form} AS x", given).scalar() == parts
+
+
+FUNCTIONS: dict[str, Callable[[str], object]] = {
+    "toUpper({0})": str.upper,
+    "toLower({0})": str.lower,
+    "trim({0})": lambda text: text.strip(" \t\n\r\f"),
+    "bTrim({0}, 'ab ')": lambda text: text.strip("ab "),
+    "lTrim({0}, 'ab ')": lambda text: text.lstrip("ab "),
+    "rTrim({0}, 'ab ')": lambda text: text.rstrip("ab "),
+    "normalize({0})": lambda text: unicodedata.normalize("NFC", text),
+    "replace({0}, 'a', 'c')": lambda text: text.replace("a", "c"),
+    "reverse({0})": lambda text: text[::-1],
+    "split({0}, 'b ')": lambda text: text.split("b "),
+    "substring({0}, 7)": lambda text: text[7:],
+    "substring({0}, 7, 90000)": lambda text: text[7:90007],
+    "left({0}, 9000)": lambda text: text[:9000],
+    "right({0}, 9000)": lambda text: text[-9000:],
+    "{0} CONTAINS 'bbab'": lambda text: "bbab" in text,
+    "{0} =~ '[ab ä]*b ä'": lambda text: re.fullmatch("[ab ä]*b ä", text) is not None,
+    "{0} + 'x' + {0}": lambda text: f"{text}x{text}",
+    "toLower(bTrim(toUpper({0}), 'A'))": lambda text: text.upper().strip("A").lower(),
+    "toBoolean(left({0}, 3) + 'true')": lambda text: True if not text.strip() else None,
+    "size(split(reverse({0} + 'q'), left(' x', 1)))": lambda text: len(f"{text}q"[::-1].split(" ")),
+    "[x IN [{0}, 'A'] | toUpper(x)]": lambda text: [text.upper(), "A"],
+}
+
+
+def test_functions_of_long_texts_are_pythons_wherever_the_texts_are() -> None:
+    random = Random(28)
+    lengths = [0, 1, 20, 3000, 4000, 9000, 30_000, 100_000, 400_000]
+    texts = ["".join(random.choices("ab ä", k=length)) for length in lengths for _ in range(2)]
+    with graphdb.connect(threads=2, device="cpu") as db:
+        db.query("UNWIND range(0, size($texts) - 1) AS i CREATE (:T {i: i, t: $texts[i]}), (:T {i: -1})", texts=texts)
+        for form, function in FUNCTIONS.items():
+            expected = [function(text) for text in texts]
+            stored = f"MATCH (n:T) WHERE n.i >= 0 RETURN {form.format('n.t')} AS x ORDER BY n.i"
+            given = f"UNWIND range(0, size($texts) - 1) AS i WITH $texts[i] AS t, i RETURN {form.format('t')} AS x ORDER BY i"
+            assert [x for (x,) in db.query(stored)] == expected, form
+            assert [x for (x,) in db.query(given, texts=texts)] == expected, form
+            absent = db.query(f"MATCH (n:T {{i: -1}}) RETURN DISTINCT {form.format('n.t')} AS x").scalar()
+            assert absent in (None, [None, "A"]), form
+        found = db.query("MATCH (n:T) WHERE toUpper(n.t) CONTAINS 'BBAB' RETURN n.i ORDER BY n.i").fetchall()
+        assert found == [(i,) for i, text in enumerate(texts) if "BBAB" in text.upper()]
+        for count, text in enumerate(["[", "(["]):
+            with pytest.raises(graphdb.ExecutionError, match="is no regular expression: missing"):
+                db.query("MATCH (n:T {i: $i}) RETURN n.t =~ (left(n.t, 0) + $p)", i=len(texts) - 1 - count, p=text)
+        with pytest.raises(graphdb.ExecutionError, match="left does not take a negative number"):
+            db.query("MATCH (n:T) RETURN left(n.t, n.i - 5)")
+
+
+def test_only_where_texts_may_be_long_sql_asks_python() -> None:
+    text = "EXPLAIN UNWIND range(1, 9) AS i RETURN toUpper($t + i) AS x"
+    with graphdb.connect(threads=1, device="cpu") as db:
+        db.query("CREATE (:T {t: 'short'})")
+        for given, long in (("a", False), ("a" * 10_000, True), ("b", False)):
+            assert ("strlen" in str(db.query(text, t=given))) is long, given
+        stored = "EXPLAIN MATCH (n:T) WITH n.t AS t, count(*) AS c RETURN toUpper(t) AS x"
+        assert "strlen" not in str(db.query(stored))
+        db.query("BEGIN")
+        db.query("CREATE (:T {t: $t})", t="a" * 10_000)
+        assert "strlen" in str(db.query(stored))
+        assert db.query(stored[8:]).fetchall() in ([("SHORT",), ("A" * 10_000,)], [("A" * 10_000,), ("SHORT",)])
+        db.query("ROLLBACK")
+        assert db.query(stored[8:]).fetchall() == [("SHORT",)]
+        db.query("CREATE (:T {t: $t})", t="c" * 10_000)
+        assert sorted(db.query(stored[8:]).fetchall()) == [("C" * 10_000,), ("SHORT",)]

@@ -26,7 +26,7 @@ from graphdb.common.duckdb.open_files import made, opened
 from graphdb.common.duckdb.parsed import parsed
 from graphdb.common.duckdb.temporary import PromisedTables, TemporaryTable
 from graphdb.common.duckdb.transactions import ABORTED, TOUCH, Transactions, failed_transaction
-from graphdb.common.duckdb.udf import Calls
+from graphdb.common.duckdb.udf import STOPPED, Calls
 from graphdb.common.duckdb.watchdog import WATCHDOG
 from graphdb.common.errors import StorageError
 from graphdb.common.stopping import check_stop, deadline, no_limits, stopping
@@ -112,6 +112,8 @@ class Connection:
         """Whether the statement under way is ending already: what it still does must not be stopped."""
         self.calls = Calls()
         """Functions of ours that SQL can call."""
+        self.callees: dict[type, Any] = {}
+        """Who of these lasts as long as this, by its class."""
         self.has_others = False
         """Whether SQL of the user's was run: only that makes what is not ours."""
         self._temporary = 0
@@ -228,7 +230,7 @@ class Connection:
             other.begin_reading()
         other.transactions = Transactions(other.raw)
         other._discarded, other._depth, other._deadline, other._windows = [], 0, None, {}
-        other.promised = PromisedTables()
+        other.promised, other.callees = PromisedTables(), {}
         _OPEN.add(other)
         return other
 
@@ -307,6 +309,11 @@ class Connection:
         if self._ending:
             return False
         return self.cancelled.is_set() or (self._deadline is not None and now >= self._deadline)
+
+    @property
+    def must_stop(self) -> bool:
+        """Whether the statement under way must: what DuckDB calls asks, for DuckDB looks after 2,048 rows only."""
+        return self.overdue(time.monotonic()) or WATCHDOG.has_signal(self)
 
     def due(self) -> float | None:
         """See :class:`graphdb.common.duckdb.watchdog.Watched`."""
@@ -421,7 +428,7 @@ class Guard:
             return
         if connection.closed:
             raise StorageError("the database was closed while the statement ran") from None
-        if isinstance(error, duckdb.InterruptException):
+        if isinstance(error, duckdb.InterruptException) or (STOPPED in str(error) and connection.must_stop):
             connection.calm()
             check_stop()
             raise KeyboardInterrupt from None

@@ -20,6 +20,9 @@ _NUMBERS = itertools.count(1)
 _FIRST = 64
 """Callees that are entered before those that are gone are first looked for."""
 
+STOPPED = "the statement stopped in a call"
+"""What a callee raises that stops because the statement must: DuckDB reports errors as text."""
+
 _NATIVE: Any = "native"
 _WITH_NULLS: Any = "special"
 

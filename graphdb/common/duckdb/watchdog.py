@@ -77,6 +77,10 @@ class Watchdog:
                 os.write(former, self._signals)
         self._signals = b""
 
+    def has_signal(self, watched: Watched) -> bool:
+        """Whether a signal came for it."""
+        return id(watched) in self._signalled
+
     def calm(self, watched: Watched) -> None:
         """Forget a signal that came for it, heard yet or not: it is ending."""
         if self._thread is not None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import random
-import unicodedata
 import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -19,10 +18,11 @@ from graphdb.evaluate.builtins.arithmetic import absolute, fits
 from graphdb.evaluate.calls import Call, Form, called, name_of, plain, wrong
 from graphdb.evaluate.values import Edge, Path, Vertex, type_name
 from graphdb.functions.table import SIGNATURE_OF
+from graphdb.functions.texts import TEXTS, split
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.sugar import FORMS
 from graphdb.sql.types.ranges import LONGEST
-from graphdb.sql.types.text import MOST_PARTS, too_many_parts
+from graphdb.sql.types.text import too_many_parts
 
 if TYPE_CHECKING:
     from graphdb.evaluate.context import Context
@@ -39,10 +39,13 @@ OF_TERMS = frozenset({"labels", "id", "elementid", "iri", "sameterm"})
 def _substring(context: Context, node: ast.Expression, text: str, start: int, length: int | None = None) -> str:
     if start < 0 or (length or 0) < 0:
         raise wrong(context, node, "substring does not take a negative number", ExecutionError)
-    return text[start:] if length is None else text[start : start + length]
+    found: str = TEXTS["substring"](text, start, length)
+    return found
 
 
-def _edge_of_text(cut: Callable[[str, int], str]) -> Form:
+def _edge_of_text(name: str) -> Form:
+    cut: Callable[[str, int], str] = TEXTS[name]
+
     def call(context: Context, node: ast.Expression, text: str, length: int) -> str:
         if length < 0:
             raise wrong(context, node, f"{name_of(node)} does not take a negative number", ExecutionError)
@@ -54,22 +57,22 @@ def _edge_of_text(cut: Callable[[str, int], str]) -> Form:
 def _replace(context: Context, node: ast.Expression, text: str, old: str, new: str) -> str:
     if len(text) + text.count(old) * len(new) > 10 * LONGEST:
         raise wrong(context, node, f"a text of more than {10 * LONGEST:,} characters is too long", MemoryLimitError)
-    return text.replace(old, new) if old else text
-
-
-_BLANKS = " \t\n\r\f"
+    found: str = TEXTS["replace"](text, old, new)
+    return found
 
 
 def _normalize(context: Context, node: ast.Expression, text: str, form: Any = "NFC") -> str:
     if form not in FORMS:
         raise wrong(context, node, f"normalize takes {', '.join(sorted(FORMS))}, found '{form}'", ExecutionError)
-    return unicodedata.normalize(form, text)
+    found: str = TEXTS["normalize"](text, form)
+    return found
 
 
 def _split(context: Context, node: ast.Expression, text: str, separator: Any) -> list[str]:
-    if len(text) >= MOST_PARTS and (not separator or text.count(separator) >= MOST_PARTS):
+    parts = split(text, separator)
+    if parts is None:
         raise wrong(context, node, too_many_parts(), MemoryLimitError)
-    return text.split(separator) if separator else list(text) or [text]
+    return parts
 
 
 # --- elements --------------------------------------------------------------------------------------------------
@@ -217,6 +220,10 @@ def _round(value: Any, digits: int = 0) -> float:
     return math.floor(float(value) * scale + 0.5) / scale if math.isfinite(value) else float(value)
 
 
+_OF_TEXTS = ("toupper", "tolower", "trim", "btrim", "ltrim", "rtrim", "charlength")
+"""Functions of texts that take all that their signatures allow."""
+
+
 def _forms() -> Mapping[str, Form | Call]:
     found: dict[str, Form | Call] = {
         # elements
@@ -244,19 +251,13 @@ def _forms() -> Mapping[str, Form | Call]:
         "reverse": _reverse,
         "isempty": _is_empty,
         # strings
-        "toupper": plain(str.upper),
-        "tolower": plain(str.lower),
-        "trim": plain(lambda t: t.strip(_BLANKS)),
-        "btrim": plain(lambda t, c=_BLANKS: t.strip(c)),
-        "ltrim": plain(lambda t, c=_BLANKS: t.lstrip(c)),
-        "rtrim": plain(lambda t, c=_BLANKS: t.rstrip(c)),
+        **{name: plain(TEXTS[name]) for name in _OF_TEXTS},
         "normalize": Form(_normalize),
         "replace": Form(_replace),
         "split": Form(_split),
         "substring": Form(_substring),
-        "left": _edge_of_text(lambda t, n: t[:n]),
-        "right": _edge_of_text(lambda t, n: t[-n:] if n else ""),
-        "charlength": plain(len),
+        "left": _edge_of_text("left"),
+        "right": _edge_of_text("right"),
         # numbers
         "abs": Form(lambda c, n, v: fits(c, absolute(v), n)),
         "sign": plain(lambda v: (v > 0) - (v < 0)),

@@ -43,7 +43,7 @@ from graphdb.relational.filtering.column_filters import NumberTest, number_tests
 from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.compiler import Scope
 from graphdb.sql.expressions import ExpressionCompiler
-from graphdb.sql.from_clause import Parameters, Rows
+from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.sorted_sets import both, each_once
 from graphdb.storage.graph.degree_sketch import IN, OUT
@@ -178,7 +178,7 @@ def _test(
 
     def compiled(known: Mapping[ast.Expression, SqlValue]) -> tuple[str, str, Parameters]:
         parameters = Parameters()
-        rows = Rows(parameters, snapshot.store.type_label, snapshot.properties, edges)
+        rows = replace(snapshot, deleted=None).rows(parameters, text, arguments)
         scope = Scope({edge.name: SqlValue("u", EDGE)}, known)
         compiler = ExpressionCompiler(text, snapshot.names, arguments, rows, scope, snapshot.computing)
         return " AND ".join(compiler.filter(condition) for condition in conditions), rows.joins, parameters

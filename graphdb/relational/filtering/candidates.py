@@ -451,8 +451,7 @@ class Candidates:
         )
 
     def _rows(self, parameters: Parameters) -> Rows:
-        snapshot = self._snapshot
-        return Rows(parameters, snapshot.store.type_label, snapshot.properties, snapshot.edges, snapshot.deleted)
+        return self._snapshot.rows(parameters, self._text, self._arguments)
 
     def _ids(self, sql: str, parameters: Parameters) -> Ids:
         return self._as_vertices(

@@ -443,9 +443,8 @@ class ProjectionCompiler:
         )
 
     def _rows(self, beside: BesideBindings | None = None, after: Rows | None = None, *, seldom: bool = False) -> Rows:
-        known = self._snapshot
-        type_label, properties, edges = known.store.type_label, known.properties, known.edges
-        return Rows(self._parameters, type_label, properties, edges, known.deleted, beside, after, seldom=seldom)
+        given = self._parameters, self._text, self._arguments
+        return self._snapshot.rows(*given, beside=beside, after=after, seldom=seldom)
 
     def _resolved(self, compiler: Compiler, value: SqlValue) -> SqlValue:
         """Return a literal vertex of known type as its value."""

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.caches import ByIdentity
+from graphdb.sql.long_texts import is_long
 
 if TYPE_CHECKING:
     from graphdb.plan.physical import PhysicalPlan
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 Plan = TypeVar("Plan")
 Ids = NDArray[np.int64]
-Signature: TypeAlias = tuple[int, tuple[str, ...], tuple[type, ...]]
-"""A statement's position in its text, and the names and types of its arguments."""
+Signature: TypeAlias = tuple[int, tuple[str, ...], tuple[object, ...]]
+"""A statement's position in its text, and the names and types of its arguments, long texts apart from others."""
 Values: TypeAlias = tuple[object, ...]
 
 MAX_PLANS = 256
@@ -349,7 +350,10 @@ class PlanCache(Generic[Plan]):
 
 
 def _signature(position: int, arguments: Mapping[str, object]) -> Signature:
-    return position, tuple(arguments), tuple(map(type, arguments.values()))
+    types: tuple[object, ...] = tuple(map(type, arguments.values()))
+    if str in types:
+        types = tuple("long" if is_long(value) else type(value) for value in arguments.values())
+    return position, tuple(arguments), types
 
 
 def _values(arguments: Mapping[str, object]) -> Values:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from graphdb.common import regex
 from graphdb.common.errors import ExecutionError, MemoryLimitError, NotSupportedError, TypeMismatchError, with_place
 from graphdb.common.values.decimals import shortest_sql
 from graphdb.common.values.types import BOOLEAN, INTEGER, MEMBERS, STRING, VALUE, Base, Type, list_of, sql_type
+from graphdb.functions.table import SIGNATURE_OF
+from graphdb.functions.texts import MOST_PARTS
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
+from graphdb.sql.long_texts import LONG
 from graphdb.sql.signatures import Compile, Forms
 from graphdb.sql.types import durations, temporal
 from graphdb.sql.value import SqlValue, member
-
-MOST_PARTS = 1_000_000
-"""Parts of a text that is split: DuckDB makes so many in a quarter of a second, in which nothing stops it."""
 
 _TIME = r"regexp_replace(CAST({0} AS VARCHAR), '^(\d+:\d+):00$', '\1')"
 _FAR = (
@@ -64,7 +66,7 @@ def text_of(c: Compiler, value: SqlValue, node: ast.Expression) -> str:
 
 def concatenated(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
     """Return ``left || right`` of what must be texts."""
-    texts = []
+    texts: list[SqlValue] = []
     for value, side in ((left, node.left), (right, node.right)):
         value = c.value_of(value)
         if value.type.base not in (Base.STRING, Base.VALUE):
@@ -73,13 +75,18 @@ def concatenated(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary)
             error = c.rows.error(with_place("|| needs two strings or two lists", side.span.start, TypeMismatchError))
             refused = f"CASE WHEN {value.sql} IS NOT NULL THEN {error} END"
             value = SqlValue(f"coalesce({member(value, Base.STRING)}, {refused})", STRING)
-        texts.append(value.sql)
-    return SqlValue(f"({texts[0]} || {texts[1]})", STRING)
+        texts.append(replace(value, type=STRING))
+    return _joined(c, *texts)
 
 
 def joined(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Expression) -> SqlValue:
     """Return the texts of two values, one behind the other."""
-    return SqlValue(f"({text_of(c, left, node)} || {text_of(c, right, node)})", STRING)
+    return _joined(c, *(SqlValue(text_of(c, value, node), STRING, texts=value.texts) for value in (left, right)))
+
+
+def _joined(c: Compiler, left: SqlValue, right: SqlValue) -> SqlValue:
+    made_of, sql = _made_of([left, right]), f"({left.sql} || {right.sql})"
+    return SqlValue(_guarded(c, "||", made_of, [left.sql, right.sql], STRING, sql, None), STRING, texts=made_of)
 
 
 def _text(sql: str, base: Base) -> str:
@@ -108,7 +115,9 @@ def _predicate(c: Compiler, node: ast.StringPredicate) -> SqlValue:
 
     def test(left: SqlValue, right: SqlValue) -> SqlValue:
         texts = [_text_member(c, value) for value in (left, right)]
-        return SqlValue(f"{function}({texts[0]}, {texts[1]})", BOOLEAN)
+        sql = f"{function}({texts[0]}, {texts[1]})"
+        made_of = _made_of(replace(value, sql=text) for value, text in zip((left, right), texts, strict=True))
+        return SqlValue(_guarded(c, node.operator, made_of, texts, BOOLEAN, sql, sql), BOOLEAN)
 
     if node.operator == "=~":
         _check_pattern(c, node)
@@ -148,11 +157,30 @@ def or_refused(
     return f"coalesce({member}, CASE WHEN {value.sql} IS NOT NULL THEN {error} END)"
 
 
-def string(template: str, result: Type = STRING, arguments: tuple[Type, ...] = (STRING,)) -> Compile:
-    """Return a function over strings (and numbers) that fills ``template`` with its arguments' SQL."""
+def _made_of(texts: Iterable[SqlValue]) -> tuple[str, ...]:
+    """Return the texts that some are made of, whose lengths bound theirs."""
+    return tuple(dict.fromkeys(chain.from_iterable(text.texts or (text.sql,) for text in texts)))
+
+
+def _guarded(
+    c: Compiler, name: str, texts: Sequence[str], operands: Sequence[str], type: Type, sql: str, otherwise: str | None
+) -> str:
+    """Return SQL of a function that hands long texts to Python, if there may be any; see :class:`LongTexts`."""
+    found = c.rows.long_texts() if name in LONG else None
+    return sql if found is None else found.guarded(name, texts, operands, type, sql, otherwise)
+
+
+def string(
+    template: str, result: Type = STRING, arguments: tuple[Type, ...] = (STRING,), *, otherwise: str | None = None
+) -> Compile:
+    """Return a function over strings (and numbers) that fills ``template`` with its arguments' SQL.
+
+    ``otherwise`` is what long texts yield of which Python has nothing to say.
+    """
 
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         parts: list[str] = []
+        texts: list[SqlValue] = []
         negative: list[str] = []  # what is raised, where all arguments are there
         for wanted, argument in zip(arguments, node.arguments, strict=False):
             value = c.value_of(c.one(argument))
@@ -165,12 +193,16 @@ def string(template: str, result: Type = STRING, arguments: tuple[Type, ...] = (
             if wanted is INTEGER:
                 error = c.rows.error(with_place(f"{node.name} does not take a negative number", argument.span.start))
                 negative.append(f"WHEN {sql} < 0 THEN {error}")
+            else:
+                texts.append(value if value.type.base is not Base.NULL else SqlValue(sql, wanted))
             parts.append(sql)
-        found = template.format(*parts)
+        made_of, name = _made_of(texts), SIGNATURE_OF[node.name.lower()].key
+        instead = None if otherwise is None else otherwise.format(*parts)
+        found = _guarded(c, name, made_of, parts, result, template.format(*parts), instead)
         if negative:
             absent = " OR ".join(f"({sql}) IS NULL" for sql in parts)
             found = f"CASE WHEN {absent} THEN NULL {' '.join(negative)} ELSE {found} END"
-        return SqlValue(found, result)
+        return SqlValue(found, result, texts=made_of)
 
     return compile
 
@@ -232,7 +264,8 @@ def _split(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         f"WHEN CASE WHEN strlen({{0}}) >= {MOST_PARTS} THEN {parts} >= {MOST_PARTS} ELSE false END THEN {many} "
         "ELSE string_split({0}, {1}) END"
     )
-    return string(template, list_of(STRING), (STRING, STRING))(c, node)
+    otherwise = f"CASE WHEN {{1}} IS NOT NULL THEN {many} END"
+    return string(template, list_of(STRING), (STRING, STRING), otherwise=otherwise)(c, node)
 
 
 def too_many_parts() -> str:
