@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from types import TracebackType
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from graphdb.common.config import memory_bytes
 from graphdb.common.duckdb.temporary import Owner
@@ -55,43 +56,40 @@ class MoreMemory:
 class _RaisedLimit:
     """The limit of one DuckDB, which pieces of work raise.
 
-    A cursor of its own sets it, which no stop of the work interrupts and no aborted transaction refuses.
+    A cursor of its own sets it, which no stop of the work interrupts and no aborted transaction refuses.  DuckDB has no
+    name for itself.  So while its limit is raised it has one in a setting that it ignores (``username``, of older
+    interfaces), which all of its connections see.
     """
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
         self._cursor = cursor
-        said = _said(cursor)
+        said = _setting(cursor, "memory_limit")
         # DuckDB says its limit in tenths of a unit, cut off: by half of one more it says the same the next time.
         number, unit = said.split()
         self._former = f"{float(number) + 0.05:.2f} {unit}"
         self._bytes = memory_bytes(said)
+        self._name, self._former_name = f"limit of {uuid4()}", _setting(cursor, "username")
         self.more: dict[MoreMemory, int] = {}
         """Bytes that each piece of work under way needs."""
 
     def set(self, without: MoreMemory | None = None) -> None:
         """Set the limit to what is needed by now, or once a piece of work is done."""
         needed = [more for work, more in self.more.items() if work is not without]
-        self._set(f"{self._bytes + sum(needed)}B" if needed else self._former)
+        self._set("memory_limit", f"{self._bytes + sum(needed)}B" if needed else self._former)
+        self._set("username", self._name if needed else self._former_name)
 
     def is_of(self, cursor: duckdb.DuckDBPyConnection) -> bool:
-        """Whether this is the limit of a cursor's DuckDB: one that is set here is seen there."""
-        before = _said(cursor)
-        if before != _said(self._cursor):
-            return False
-        try:
-            self._set(f"{2 * (self._bytes + sum(self.more.values()))}B")
-            return _said(cursor) != before
-        finally:
-            self.set()
+        """Whether this is the limit of a cursor's DuckDB."""
+        return _setting(cursor, "username") == self._name
 
-    def _set(self, limit: str) -> None:
-        self._cursor.execute(f"SET memory_limit = '{limit}'")
+    def _set(self, name: str, value: str) -> None:
+        self._cursor.execute(f"SET GLOBAL {name} = $value", {"value": value})
 
 
-def _said(cursor: duckdb.DuckDBPyConnection) -> str:
-    """Return the limit of a cursor's DuckDB, as that says it."""
-    [(limit,)] = cursor.execute("SELECT current_setting('memory_limit')").fetchall()
-    return str(limit)
+def _setting(cursor: duckdb.DuckDBPyConnection, name: str) -> str:
+    """Return a setting of a cursor's DuckDB, as that says it."""
+    [(value,)] = cursor.execute("SELECT current_setting($name)", {"name": name}).fetchall()
+    return str(value)
 
 
 _LOCK = threading.RLock()

@@ -127,7 +127,7 @@ def test_exports_at_once_leave_the_memory_limit_as_it_is(tmp_path: pathlib.Path)
     with duckdb.connect(config={"memory_limit": "4GiB"}) as raw, graphdb.connect(memory_limit="16GiB") as apart:
         apart.sql("SET memory_limit = '4GiB'")
         raw.execute(f"ATTACH '{tmp_path / 'a.duckdb'}' AS a; ATTACH '{tmp_path / 'b.duckdb'}' AS b")
-        raw.execute("USE a")
+        raw.execute("USE a; SET username = 'it''s me'")
         with graphdb.attach(raw) as a:
             raw.execute("USE b")
             with graphdb.attach(raw) as b:
@@ -144,6 +144,7 @@ def test_exports_at_once_leave_the_memory_limit_as_it_is(tmp_path: pathlib.Path)
                     second.__exit__(None, None, None)
                     assert limit(raw) == "4.0 GiB"
                 assert limit(connection.raw) == "4.0 GiB"
+        assert raw.execute("SELECT current_setting('username')").fetchall() == [("it's me",)]
 
 
 @settings(max_examples=scaled(8), deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
