@@ -64,6 +64,11 @@ CASES: list[tuple[str, str, list[tuple[object, ...]]]] = [
         "OPTIONAL MATCH p = ANY SHORTEST (:A)-[:R]->*(:B) CALL (*) { RETURN 1 AS one } RETURN length(p) + one",
         [(2,)],
     ),
+    (
+        "CREATE (:A)-[:R]->(:B)",
+        "MATCH p = ANY SHORTEST (:A)-[:R]->*(b:B) RETURN COLLECT { MATCH (b) WITH *, 1 AS one CALL (*) { RETURN length(p) AS n } RETURN n + length(p) }",
+        [([2],)],
+    ),
     (PARALLEL, "MATCH (x) MATCH INDUCED TRAIL (a:A)-[:R*2..2]-(a) RETURN count(*)", [(0,)]),
     (TWICE, "MATCH (x) MATCH INDUCED TRAIL (a:A)-[:R*2..2]-(a) RETURN count(*)", [(4,)]),
     ("CREATE (:A)-[:R]->(:B)", "MATCH (a) WITH (a)-->() AS keep WHERE keep RETURN count(*)", [(1,)]),

@@ -48,8 +48,15 @@ def with_lengths(node: Node, paths: Collection[str]) -> Node:
 
 def length_name(path: str) -> str:
     """Return the variable that holds the length of a path."""
-    return f"{OF_PATHS} length of {path}"
+    return f"{_LENGTH} {path}"
+
+
+def is_length(name: str) -> bool:
+    """Whether a variable holds the length of a path."""
+    return name.startswith(_LENGTH)
 
 
 OF_PATHS = "#path"
 """How the names of variables begin that stand for something of a path."""
+
+_LENGTH = f"{OF_PATHS} length of"

@@ -13,7 +13,7 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import MOST, BoundPattern, Sizes, edge_names
 from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables, subqueries_in
 from graphdb.pattern.graph import EdgeTest, Wanted
-from graphdb.pattern.paths.lengths import OF_PATHS, length_name
+from graphdb.pattern.paths.lengths import OF_PATHS, is_length, length_name
 from graphdb.pattern.paths.search import Differing, PathSearch
 from graphdb.procedures.registry import Call
 from graphdb.relational.lowering.joins import all_of
@@ -248,8 +248,10 @@ class Subqueries(Semijoins):
     def _called(self, relation: Relation, clause: ast.CallClause, live: Collection[str]) -> Relation:
         """Join rows with those that a query makes of each, or of all that differ in what it takes from them."""
         free = free_variables(clause.query)
-        known = relation.names if clause.imported is None else [variable.name for variable in clause.imported]
-        known = [*known, *map(length_name, known)]
+        if clause.imported is None:
+            known = [*relation.names, *filter(is_length, relation.variables)]
+        else:
+            known = [called for each in clause.imported for called in (each.name, length_name(each.name))]
         taken = [name for name in dict.fromkeys(known) if name in free and name in relation.variables]
         how = "LEFT JOIN" if clause.optional else "JOIN"
         left = self._table(self._with_subqueries(relation, (), {*live, *taken}), {*live, *taken})
