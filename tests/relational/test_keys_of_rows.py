@@ -89,7 +89,8 @@ def test_values_in_maps_and_lists_of_rows_take_no_statement(
         ask = getattr(Connection, name)
         monkeypatch.setattr(Connection, name, lambda self, sql, *a, ask=ask: asked.append(sql) or ask(self, sql, *a))
     found = sorted(database.query(maps, rows=rows).fetchall())
-    assert found == [(i, i, x) for i, x in ((r["i"], r["x"]) for r in rows) if i % 4 != 1 and x in keys]
+    wanted = [(i, i, x) for i, x in ((r["i"], r["x"]) for r in rows) if i % 4 != 1 and x in keys]
+    assert found == wanted
     of_key: dict[int, list[int]] = {}
     for n, (k, _) in keys.items():
         of_key.setdefault(-1 if k is None else k, []).append(n)
@@ -99,6 +100,8 @@ def test_values_in_maps_and_lists_of_rows_take_no_statement(
         k: len(ns) - 1 if k >= 0 and k % 4 != 1 else 0 for k, ns in of_key.items()
     }
     assert not [sql for sql in asked if "r.value" in sql]
+    assert sorted(database.query(maps.replace("m.x}", "m.x + 0}"), rows=rows).fetchall()) == wanted
+    assert [sql for sql in asked if "r.value" in sql], "what is computed takes one"
 
 
 def test_more_values_than_an_index_is_asked_for(graph: tuple[graphdb.Database, Keys]) -> None:
