@@ -59,6 +59,7 @@ class Writer:
         leaves = ["1", "2", "null", *ints, *[f"{n}.age" for n in nodes], *[f"{n}.id" for n in nodes]]
         leaves += [f"length({name})" for name in (*self.names(scope, "path"), *self.names(scope, "shortest"))]
         leaves += [f"{name}.age" for name in self.names(scope, "edge")]
+        leaves += [f"{name}.{key}" for name in self.names(scope, "map") for key in ("a", "b")]
         leaves += ["$one", "$none", "$map.age", "$map.none"]
         leaf = self.one_of(*leaves)
         if depth == 0:
@@ -128,7 +129,9 @@ class Writer:
 
     def date(self, scope: Scope) -> str:
         leaves = ["date('2020-02-01')", "$day", "null", *self.names(scope, "date")]
-        return str(self.one_of(*leaves, *[f"{n}.born" for n in self.names(scope, "node")]))
+        leaf = self.one_of(*leaves, *[f"{n}.born" for n in self.names(scope, "node")])
+        later = self.one_of("", "", "", " + duration({days: 29})", " - duration({days: 1})")
+        return f"({leaf}{later})" if later else str(leaf)
 
     def collected(self, scope: Scope) -> str:
         """The list of a subquery whose order is known."""
@@ -145,7 +148,12 @@ class Writer:
     def condition(self, scope: Scope, depth: int = 2) -> str:
         nodes = self.names(scope, "node")
         edges = self.names(scope, "edge")
-        match self.draw(st.integers(0, 18)):
+        match self.draw(st.integers(0, 20)):
+            case 19 if edges:
+                edge = self.one_of(*edges)
+                return self.one_of(f"startNode({edge}).id = {self.int(scope, 0)}", f"{edge}:{self.labels('E', 'F')}")
+            case 20 if nodes and self.names(scope, "nodes"):
+                return f"{self.one_of(*nodes)} IN {self.one_of(*self.names(scope, 'nodes'))}"
             case 14 if elements := self.elements(scope):
                 quantifier = self.one_of("any", "all", "none", "single")
                 tested = self.one_of("z.age > 0", "z.k IS NULL", f"z.age = {self.int(scope, 0)}")
@@ -207,12 +215,17 @@ class Writer:
         """A whole query that knows the names around it; it returns one column."""
         scope = dict(around)
         clauses = []
-        steps = self.one_of(["match"], ["unwind"], ["match", "with"], ["with", "match"], ["match", "with", "match"])
-        for step in steps:
-            if step == "with":
-                clauses.append(self.projection("WITH", scope))
-            else:
-                clauses.append((self.match if step == "match" else self.unwind)(scope))
+        match, unwind, call = self.match, self.unwind, self.call
+        for step in self.one_of(
+            [match],
+            [unwind],
+            [match, self.with_],
+            [self.with_, match],
+            [match, self.with_, match],
+            [call],
+            [unwind, call],
+        ):
+            clauses.append(step(scope))
         if self.draw(st.integers(0, 2)) == 0:
             inner = self.one_of("*", self.int(scope, 0), *self.names(scope, "node"))
             return " ".join([*clauses, f"RETURN count({inner}) + 1 AS i"])
@@ -313,8 +326,21 @@ class Writer:
         scope |= found
         return f"{word} ({names}) {{ {union.join(parts)} }}"
 
+    def comprehension(self, scope: Scope) -> str:
+        """The list that a pattern makes, which is in no order."""
+        inner = dict(scope)
+        path = self.pattern(inner, must=True)
+        where = f" WHERE {self.condition(inner, 0)}" if self.draw(st.booleans()) else ""
+        return f"[{path}{where} | {self.one_of(self.int(inner, 1), *self.names(inner, 'node'))}]"
+
     def value(self, scope: Scope) -> tuple[str, str]:
-        kind = self.one_of("int", "text", "node", "node", "condition", "ints", "gathered", "date")
+        kind = self.one_of(
+            "int", "text", "node", "node", "condition", "ints", "gathered", "date", "map", "comprehension"
+        )
+        if kind == "map":
+            return f"{{a: {self.int(scope, 1)}, b: {self.int(scope, 0)}}}", "map"
+        if kind == "comprehension" and self.names(scope, "node"):
+            return self.comprehension(scope), "gathered"
         if kind == "date":
             if paths := self.names(scope, "path"):
                 return f"{self.one_of('nodes', 'relationships')}({self.one_of(*paths)})", "gathered"
@@ -360,9 +386,10 @@ class Writer:
         keys = [name for name, kind in found.items() if kind in ("int", "text")]
         page = ""
         if keys and len(keys) == len(found) and self.draw(st.booleans()):
-            page = (
-                f" ORDER BY {', '.join(key + self.one_of('', ' DESC') for key in keys)} LIMIT {self.one_of('1', '3')}"
-            )
+            ways = [f"{key}{self.one_of('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST')}" for key in keys]
+            if not (aggregated or distinct) and self.draw(st.booleans()):
+                ways.insert(0, self.int(scope, 1))
+            page = f" ORDER BY {', '.join(ways)} {self.one_of('LIMIT 1', 'LIMIT 3', 'SKIP 1', 'SKIP $one LIMIT 2')}"
         if word == "WITH" and not aggregated and self.draw(st.integers(0, 2)) == 0:
             found = {**scope, **found}
             items.insert(0, "*")
@@ -375,14 +402,14 @@ class Writer:
         scope.update(found)
         return f"{word} {distinct}{', '.join(items)}{page}{where}"
 
+    def with_(self, scope: Scope) -> str:
+        return self.projection("WITH", scope)
+
     def part(self) -> str:
         scope: Scope = {}
         clauses = [self.one_of(self.match, self.match, self.unwind)(scope)]
         for _ in range(self.draw(st.integers(0, 3))):
-            step = self.one_of(
-                self.match, self.match, self.unwind, self.call, lambda known: self.projection("WITH", known)
-            )
-            clauses.append(step(scope))
+            clauses.append(self.one_of(self.match, self.match, self.unwind, self.call, self.with_)(scope))
         return " ".join([*clauses, self.projection("RETURN", scope)])
 
     def part_of_union(self) -> str:

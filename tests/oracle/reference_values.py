@@ -82,7 +82,7 @@ def _sort_key(left: Any, right: Any) -> tuple[Any, Any] | None:
     """Return what two values are ordered by; None where nothing orders them."""
     if _is_number(left) and _is_number(right):
         return left, right
-    for kind in (bool, dt.datetime, dt.date):
+    for kind in (bool, dt.date):
         if isinstance(left, kind) and isinstance(right, kind):
             return left, right
     if isinstance(left, str) and isinstance(right, str):
@@ -130,6 +130,8 @@ def arithmetic(operator: str, left: Any, right: Any) -> Any:
         return left + (right if isinstance(right, list) else [right])
     if operator == "+" and isinstance(left, str) and isinstance(right, str):
         return left + right
+    if isinstance(left, dt.date) and isinstance(right, dt.timedelta):
+        return left + right if operator == "+" else left - right
     if not (_is_number(left) and _is_number(right)):
         raise Unclear(f"{left!r} {operator} {right!r}")
     match operator:
@@ -177,7 +179,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "startnode": lambda edge: Vertex(edge.start),
     "endnode": lambda edge: Vertex(edge.end),
     "date": dt.date.fromisoformat,
-    "localdatetime": dt.datetime.fromisoformat,
+    "duration": lambda parts: dt.timedelta(**parts),
 }
 """Functions that are null where an argument is."""
 
