@@ -292,6 +292,8 @@ class PhysicalPlan:
     doubtful: bool = False
     """Whether a search that is expected to be quick may go through very many matches
     (:func:`graphdb.plan.passes.counting.explosive`): it is stopped after a while, and ``otherwise`` counts."""
+    known: bool = False
+    """Whether statistics say how many matches there are: as many as its only one stands for."""
     weighed: CountingPlan | None = field(default=None, repr=False)
     """How to count all parallel edges, of which the steps know one: instead of assigning edges to what a search
     finds."""

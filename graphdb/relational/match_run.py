@@ -23,7 +23,7 @@ from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
 from graphdb.plan.executor import Block, Control, Executor
 from graphdb.plan.passes.counting import WORTH, explosive
-from graphdb.plan.passes.pipeline import make_plan, without_matches
+from graphdb.plan.passes.pipeline import counted_plan, make_plan, without_matches
 from graphdb.plan.physical import BundledCount, PhysicalPlan
 from graphdb.relational.arguments import Arguments
 from graphdb.relational.edges.assignment import Chooser, Scanned
@@ -148,7 +148,8 @@ class MatchRun:
 
     def _made(self, pattern: PatternGraph, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         def make() -> PhysicalPlan:
-            return make_plan(pattern, self._snapshot.graph, refine=self.executor.refine)
+            graph = self._snapshot.graph
+            return counted_plan(pattern, graph) or make_plan(pattern, graph, refine=self.executor.refine)
 
         if bound.choices and (between := subsets_between(self._snapshot, bound, pattern, needs)):
             return self._with_bundles(self._made_among(pattern, bound, needs, between), pattern, bound, needs)

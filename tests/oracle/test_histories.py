@@ -55,6 +55,11 @@ QUESTIONS: dict[str, Answer] = {
     ),
     "MATCH (a)-[:r]->(b)-[:s]->(c) RETURN count(*)": lambda m: [(m.walks("r", "s"),)],
     "MATCH (a)-[:t]->(b)-[:t]->(c) RETURN count(*)": lambda m: [(m.walks("t", "t"),)],
+    "MATCH ()-[e]->() RETURN count(*)": lambda m: [(len(m.edges),)],
+    "MATCH ()-[:r]->() RETURN count(*)": lambda m: [(len(list(m.pairs("r"))),)],
+    "MATCH ()-[:r|id|k]->() RETURN count(*)": lambda m: [
+        (len(list(m.pairs("r"))) + sum(1 + (k is not None) for _, k in m.vertices.values()),)
+    ],
     "MATCH (a)-[e:s]->(b) RETURN a.id, e.w": lambda m: [(a, w) for a, label, _, w in m.edges if label == "s"],
     "MATCH (a)-[e:t]->(b) WHERE e.w IS NULL RETURN count(*)": lambda m: [
         (sum(label == "t" and w is None for _, label, _, w in m.edges),)
@@ -173,7 +178,7 @@ class _History:
 
     def check(self) -> None:
         """Ask some of the questions."""
-        for text in self.random.sample(list(QUESTIONS), 5):
+        for text in self.random.sample(list(QUESTIONS), 7):
             assert _bag(self.db.query(text).fetchall()) == _bag(QUESTIONS[text](self.model)), text
         k = self.random.randrange(3)
         want = sum(_k(self.model, a) == k for a, _ in self.model.pairs("t"))

@@ -105,6 +105,27 @@ def _plan(draft: Draft) -> PhysicalPlan:
     return replace(plan, counting=found, twins=twins, otherwise=otherwise, doubtful=doubtful)
 
 
+def counted_plan(pattern: PatternGraph, graph: DataGraph) -> PhysicalPlan | None:
+    """Plan to count all edges of some labels, or of any, without reading one: statistics say how many they are.
+
+    None for other patterns.  The plan finds one vertex, which stands for all matches.
+    """
+    if not pattern.count_only or pattern.limit is not None or len(pattern.edges) != 1 or len(pattern.vertices) != 2:
+        return None
+    (edge,), ends = pattern.edges, pattern.vertices
+    modes = {MatchMode.DIFFERENT_EDGES, MatchMode.REPEATABLE_ELEMENTS}
+    conditions = pattern.edge_tests or pattern.unequal or any(clause.mode not in modes for clause in pattern.clauses)
+    free = edge.directed and edge.source != edge.target and all(end.candidates is None for end in ends)
+    if conditions or not free or not (edge.labels is None or set(edge.labels) <= set(graph.source.edge_labels())):
+        return None
+    if not (count := graph.statistics(edge.labels).triples):
+        return None
+    one = replace(ends[edge.source], candidates=np.zeros(1, np.int64))
+    clause = Clause(MatchMode.REPEATABLE_ELEMENTS, (0,))
+    plan = make_plan(PatternGraph((one,), (), (clause,), count_only=True), graph)
+    return replace(plan, automorphisms=count, columns=np.empty((count, 0), np.int64), known=True, origin=None)
+
+
 def without_matches(pattern: PatternGraph) -> PatternGraph | None:
     """Where a vertex has no candidates, or an edge only labels that the data lack: that vertex alone, without a match.
 
