@@ -14,7 +14,6 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.common.errors import GraphDBError
 from graphdb.live.matches import reaching
 from tests.fuzz import scaled
 from tests.live.test_parallel_edges import explained
@@ -103,14 +102,9 @@ def test_answers_follow_every_batch(seed: int) -> None:
 
     def begun(db: graphdb.Database) -> dict[str, str]:
         begin(db, draw)
-        queries: dict[str, str] = {}
-        while len(queries) < 4:
-            name, text = f"q{len(queries)}", query(draw)
-            try:
-                db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
-            except GraphDBError:  # it is none
-                continue
-            queries[name] = text
+        queries = {f"q{number}": query(draw) for number in range(4)}
+        for name, text in queries.items():
+            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
         return queries
 
     with tempfile.TemporaryDirectory() as folder:
