@@ -17,12 +17,13 @@ from tests.oracle.reference_values import Vertex
 from tests.oracle.walks import Edge, Walk
 
 
-def random_graph(seed: int) -> PropertyGraph:
-    """Up to six vertices and eight edges, parallel ones and loops among them; of every third graph edges have no facts."""
+def random_graph(seed: int, most: int = 6) -> PropertyGraph:
+    """Up to so many vertices, and two edges more, with parallel ones and loops; of every third graph edges have no facts."""
     dice = random.Random(seed)
-    count = dice.randint(1, 6)
+    count = dice.randint(1, most)
     edges = [
-        Edge(k, dice.choice("EEF"), dice.randrange(count), dice.randrange(count)) for k in range(dice.randint(0, 8))
+        Edge(k, dice.choice("EEF"), dice.randrange(count), dice.randrange(count))
+        for k in range(dice.randint(0, most + 2))
     ]
     if seed % 2:
         edges = [*{(edge.label, edge.start, edge.end): edge for edge in edges}.values()]

@@ -255,16 +255,17 @@ class Writer:
             name = self.one_of("", "", self.name("relationship"))
             having = self.one_of("", "", "", "", f" {{age: {self.one_of('1', *self.names(scope, 'int'))}}}")
             labels = self.one_of("", ":E", ":F", ":E|F", ":!E")
-            if not name and not having and labels != ":!E":
-                labels += (
-                    self.one_of("", "", "*1..2", "*0..1")
-                    if labels != ":F" or self.endless
-                    else self.one_of("", "*", "*2..")
-                )
-            path += f"{left}[{name}{labels}{having}]{right}" + self.vertex(scope, False)
+            often = self.repeats(labels) if labels != ":!E" else ""
+            path += f"{left}[{name}{labels}{often}{having}]{right}" + self.vertex(scope, False)
             if name:
-                scope[name] = "edge"
+                scope[name] = "edges" if often else "edge"
         return path
+
+    def repeats(self, labels: str) -> str:
+        """How often an edge of a pattern follows itself: most often once."""
+        if labels == ":F" and not self.endless:
+            return str(self.one_of("", "", "*", "*2..", "*1..2"))
+        return str(self.one_of("", "", "", "*1..2", "*0..1"))
 
     def path(self, scope: Scope) -> str:
         """A path with a name: every one, or those that a selector leaves; which of the shortest it is nobody says."""
@@ -277,10 +278,14 @@ class Writer:
         )
         if arrow == "-[:F]->":
             prefix, kind = self.one_of((prefix, kind), ("", "path"), ("TRAIL ", "path"))
+        if self.draw(st.integers(0, 3)) == 0:
+            part = self.one_of("(:N)-[:E]->()", "()-[:E|F]-(:M)", "()<-[:F]-()-[:E]->()")
+            arrow, low = f" ({part})", self.one_of("{1,2}", "{0,1}", "{2}")
+        middle = f"{self.vertex(inner, False)}-[:E]-" if kind == "path" and self.draw(st.integers(0, 3)) == 0 else ""
         right, name = self.vertex(inner, False), self.name("xpath")
         scope |= inner
         scope[name] = kind
-        return f"{name} = {prefix}{left}{arrow}{low}{right}"
+        return f"{name} = {prefix}{left}{arrow}{low}{middle and ' ' + middle}{' ' if arrow[0] == ' ' else ''}{right}"
 
     def match(self, scope: Scope) -> str:
         word = self.one_of("MATCH", "MATCH", "OPTIONAL MATCH")
