@@ -27,6 +27,8 @@ LEAST = 0.02
 """Bindings of a step that are expected at least: neighbours of neighbours are neighbours more often than others."""
 JOINED = 0.1
 """Of the entries of a list, the share that is expected to be in another list, too, at least: to choose an order by."""
+LEAVES = 0.5
+"""What a binding takes below which all steps are leaves, in others: these are counted without being stepped through."""
 SCANNED = 0.1
 """What an entry of a list takes that is looked at and passed over, in bindings."""
 
@@ -204,7 +206,7 @@ class Planner:
         paired = frozenset(number for number, slots in squares.items() if not apart & set(slots))
         own = tuple(grown), tuple(parents)
         turned = self._turned(*own, first, classes, max(len(ordered), 1), paired)
-        begun = SCANNED + joined * work
+        begun = SCANNED + joined * work * (LEAVES if {*parents} == {-1, 0} else 1.0)
         return DeltaPlan(first, relation, *own, work, begun, len(ordered), classes, paired, turned)
 
     def _turned(
