@@ -38,45 +38,45 @@ class Answer:
 
     def names(self) -> list[str]:
         """Return the names of the columns of the answer in :data:`FRESH`."""
-        return [name for name, _ in self._columns(FRESH)]
+        return [name for name, _ in self.columns(FRESH)]
 
     def create(self) -> None:
         """Make the tables, of the answer in :data:`FRESH`."""
         own = self.definition
-        columns = self._columns(FRESH)
+        columns = self.columns(FRESH)
         if own.stored:
-            self._run(f"CREATE TABLE {own.answer} AS FROM {FRESH}")
+            self.run(f"CREATE TABLE {own.answer} AS FROM {FRESH}")
         typed = ", ".join(f"{quoted(name)} {type}" for name, type in columns)
-        self._run(f"CREATE TABLE {own.log} (batch BIGINT, change TINYINT{', ' * bool(typed)}{typed})")
+        self.run(f"CREATE TABLE {own.log} (batch BIGINT, change TINYINT{', ' * bool(typed)}{typed})")
         for view, table in own.views:
-            self._run(f"CREATE VIEW main.{quoted(view)} AS FROM {table}")
+            self.run(f"CREATE VIEW main.{quoted(view)} AS FROM {table}")
 
-    def compare(self) -> None:
+    def compare(self, former: str | None = None) -> None:
         """Make :data:`ADDED` and :data:`REMOVED` of the answer in :data:`FRESH` and the one before.
 
-        The one before is the table of the answer, or :data:`FORMER` where there is none.
+        The one before is in a table ``former``, or None: that of the answer, or :data:`FORMER` where there is none.
         """
-        former = self.definition.answer if self.definition.stored else FORMER
-        wide = self._common(self._columns(FRESH), self._columns(former))
-        fresh, before = (self._select(table, wide) for table in (FRESH, former))
-        self._run(f"CREATE OR REPLACE TEMP TABLE {ADDED[5:]} AS {fresh} EXCEPT ALL {before}")
-        self._run(f"CREATE OR REPLACE TEMP TABLE {REMOVED[5:]} AS {before} EXCEPT ALL {fresh}")
+        former = former or (self.definition.answer if self.definition.stored else FORMER)
+        wide = self.common(self.columns(FRESH), self.columns(former))
+        fresh, before = (self.select(table, wide) for table in (FRESH, former))
+        self.run(f"CREATE OR REPLACE TEMP TABLE {ADDED[5:]} AS {fresh} EXCEPT ALL {before}")
+        self.run(f"CREATE OR REPLACE TEMP TABLE {REMOVED[5:]} AS {before} EXCEPT ALL {fresh}")
 
     def append(self, rows: str, table: str) -> None:
         """Add the rows of one temporary table to those of another, whose types may differ."""
-        wide = self._common(self._columns(table), self._columns(rows))
-        both = f"{self._select(table, wide)} UNION ALL {self._select(rows, wide)}"
-        self._run(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS {both}")
+        wide = self.common(self.columns(table), self.columns(rows))
+        both = f"{self.select(table, wide)} UNION ALL {self.select(rows, wide)}"
+        self.run(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS {both}")
 
     def net(self) -> None:
         """Leave out of :data:`ADDED` and :data:`REMOVED` the rows that both have."""
-        if all(self._count(table) for table in (ADDED, REMOVED)):
-            wide = self._common(self._columns(ADDED), self._columns(REMOVED))
-            added, removed = (self._select(table, wide) for table in (ADDED, REMOVED))
-            self._run(f"CREATE OR REPLACE TEMP TABLE {FRESH[5:]} AS {added} EXCEPT ALL {removed}")
-            self._run(f"CREATE OR REPLACE TEMP TABLE {FORMER[5:]} AS {removed} EXCEPT ALL {added}")
+        if all(self.count(table) for table in (ADDED, REMOVED)):
+            wide = self.common(self.columns(ADDED), self.columns(REMOVED))
+            added, removed = (self.select(table, wide) for table in (ADDED, REMOVED))
+            self.run(f"CREATE OR REPLACE TEMP TABLE {FRESH[5:]} AS {added} EXCEPT ALL {removed}")
+            self.run(f"CREATE OR REPLACE TEMP TABLE {FORMER[5:]} AS {removed} EXCEPT ALL {added}")
             for table, made in ((ADDED, FRESH), (REMOVED, FORMER)):
-                self._run(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS FROM {made}")
+                self.run(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS FROM {made}")
 
     def write(self, batch: int, *, whole: bool) -> tuple[int, int]:
         """Write the rows of :data:`ADDED` and :data:`REMOVED` as those of a batch; return how many they are.
@@ -84,17 +84,17 @@ class Answer:
         With ``whole``, :data:`FRESH` has the answer, whose types the table gets.
         """
         own = self.definition
-        added, removed = self._count(ADDED), self._count(REMOVED)
+        added, removed = self.count(ADDED), self.count(REMOVED)
         if not added and not removed and not whole:
             return 0, 0
         if added or removed:
-            columns = self._columns(own.log)[2:]
-            wide = self._common(self._common(columns, self._columns(ADDED)), self._columns(REMOVED))
-            if _differ(wide, columns):
-                self._retype(own.log, wide, "batch, change")
+            columns = self.columns(own.log)[2:]
+            wide = self.common(self.common(columns, self.columns(ADDED)), self.columns(REMOVED))
+            if differ(wide, columns):
+                self.retype(own.log, wide, "batch, change")
             for change, table in ((-1, REMOVED), (1, ADDED)):
-                self._run(
-                    f"INSERT INTO {own.log} {self._select(table, wide, before='$batch, $change')}",
+                self.run(
+                    f"INSERT INTO {own.log} {self.select(table, wide, before='$batch, $change')}",
                     {"batch": batch, "change": change},
                 )
             execute(
@@ -108,33 +108,34 @@ class Answer:
 
     def _write_answer(self, added: int, removed: int, *, whole: bool) -> None:
         own = self.definition
-        columns = self._columns(own.answer)
+        columns = self.columns(own.answer)
         if whole:
-            fresh = self._columns(FRESH)
-            if _differ(fresh, columns):
-                self._run(f"CREATE OR REPLACE TABLE {own.answer} AS FROM {FRESH}")
+            fresh = self.columns(FRESH)
+            if differ(fresh, columns):
+                self.run(f"CREATE OR REPLACE TABLE {own.answer} AS FROM {FRESH}")
                 self._show(own.answer)
                 return
-        wide = self._common(self._common(columns, self._columns(ADDED)), self._columns(REMOVED))
-        if _differ(wide, columns):
-            self._retype(own.answer, wide)
+        wide = self.common(self.common(columns, self.columns(ADDED)), self.columns(REMOVED))
+        if differ(wide, columns):
+            self.retype(own.answer, wide)
         if removed:
-            self._delete(own.answer, wide)
+            self.delete(own.answer, wide)
         if added:
-            self._run(f"INSERT INTO {own.answer} {self._select(ADDED, wide)}")
+            self.run(f"INSERT INTO {own.answer} {self.select(ADDED, wide)}")
 
-    def _delete(self, table: str, columns: Columns) -> None:
-        """Delete from a table as many of equal rows as :data:`REMOVED` has."""
+    def delete(self, table: str, columns: Columns) -> int:
+        """Delete from a table as many of equal rows as :data:`REMOVED` has; return how many go."""
         numbered = [f"c{i}" for i in range(len(columns))]
         own = ", ".join(f"{quoted(name)} AS {column}" for (name, _), column in zip(columns, numbered, strict=True))
         same = " AND ".join(f"a.{column} IS NOT DISTINCT FROM r.{column}" for column in numbered)
-        removed = f"SELECT {own} FROM ({self._select(REMOVED, columns)})"
+        removed = f"SELECT {own} FROM ({self.select(REMOVED, columns)})"
         counted = f"SELECT {', '.join(numbered)}, count(*) AS most FROM ({removed}) GROUP BY {', '.join(numbered)}"
-        self._run(
+        found = self.run(
             f"DELETE FROM {table} WHERE rowid IN (SELECT place FROM (SELECT place, most, row_number() OVER"
             f" (PARTITION BY which ORDER BY place) AS number FROM (SELECT rowid AS place, {own} FROM {table}) a"
             f" JOIN (SELECT *, row_number() OVER () AS which FROM ({counted})) r ON {same}) WHERE number <= most)"
         )
+        return int(found.fetchall()[0][0])
 
     def rows(self) -> int:
         """Return how many rows of changes are stored."""
@@ -160,11 +161,11 @@ class Answer:
         last = rows[0][0]
         if last is None:
             return None
-        self._run(f"DELETE FROM {own.log} WHERE batch <= $last", {"last": last})
-        self._run(
+        self.run(f"DELETE FROM {own.log} WHERE batch <= $last", {"last": last})
+        self.run(
             "DELETE FROM _graphdb.batch WHERE query = $number AND batch <= $last", {"number": own.number, "last": last}
         )
-        self._run(
+        self.run(
             "UPDATE _graphdb.continuous_query SET since = $since WHERE number = $number",
             {"since": last + 1, "number": own.number},
         )
@@ -172,7 +173,7 @@ class Answer:
 
     # --- types
 
-    def _common(self, left: Columns, right: Columns) -> Columns:
+    def common(self, left: Columns, right: Columns) -> Columns:
         """Return columns of the types that have the values of both.
 
         Raises
@@ -185,9 +186,9 @@ class Answer:
         pairs = zip(left, right, strict=True)
         return [(name, common(self._connection, one, other)) for (name, one), (_, other) in pairs]
 
-    def _select(self, table: str, columns: Columns, before: str = "") -> str:
+    def select(self, table: str, columns: Columns, before: str = "") -> str:
         """Return SQL for the rows of a table, as columns of other types; after some others ``before``."""
-        own = dict(self._columns(table))
+        own = dict(self.columns(table))
         if not own.keys() >= {name for name, _ in columns}:
             raise self._damaged()
         made = [f"{cast(quoted(name), own[name], wanted)} AS {quoted(name)}" for name, wanted in columns]
@@ -196,14 +197,16 @@ class Answer:
     def _damaged(self) -> StorageError:
         return damaged(f"tables of the continuous query '{self.definition.name}' have other columns than its answer")
 
-    def _columns(self, table: str) -> Columns:
+    def columns(self, table: str) -> Columns:
+        """Return the columns of a table."""
         if table not in self._known:
             found = self._connection.sql(f"FROM {table} LIMIT 0")
             self._known[table] = list(zip(found.columns, found.types, strict=True))
         return self._known[table]
 
-    def _retype(self, table: str, columns: Columns, before: str = "") -> None:
-        self._run(f"CREATE OR REPLACE TABLE {table} AS {self._select(table, columns, before)}")
+    def retype(self, table: str, columns: Columns, before: str = "") -> None:
+        """Have the columns of a table, behind some others ``before``, have other types."""
+        self.run(f"CREATE OR REPLACE TABLE {table} AS {self.select(table, columns, before)}")
         self._show(table)
 
     def _show(self, table: str) -> None:
@@ -216,17 +219,20 @@ class Answer:
                     [view],
                 ).fetchall()
                 if there:
-                    self._run(f"CREATE OR REPLACE VIEW main.{quoted(view)} AS FROM {table}")
+                    self.run(f"CREATE OR REPLACE VIEW main.{quoted(view)} AS FROM {table}")
 
-    def _count(self, table: str) -> int:
+    def count(self, table: str) -> int:
+        """Return how many rows a table has."""
         return int(execute(self._connection, f"SELECT count(*) FROM {table}").fetchall()[0][0])
 
-    def _run(self, sql: str, given: dict[str, object] | None = None) -> None:
-        execute(self._connection, sql, given or None)
+    def run(self, sql: str, given: dict[str, object] | None = None) -> duckdb.DuckDBPyConnection:
+        """Run a statement, and return what has its rows; one that makes a table may change columns."""
+        found = execute(self._connection, sql, given or None)
         if sql.startswith("CREATE"):
             self._known.clear()
+        return found
 
 
-def _differ(left: Columns, right: Columns) -> bool:
+def differ(left: Columns, right: Columns) -> bool:
     """Whether the types of columns differ."""
     return [str(type) for _, type in left] != [str(type) for _, type in right]

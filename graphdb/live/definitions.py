@@ -2,7 +2,8 @@
 
 A row of ``_graphdb.continuous_query`` is one; its answer is in ``_graphdb.answer_N``, its changes in
 ``_graphdb.changes_N``, which SQL sees as the views ``name`` and ``name_changes``; what it aggregates has its groups in
-``_graphdb.groups_N`` and ``_graphdb.values_N_…``.  ``_graphdb.batch`` has the batches that changed it.
+``_graphdb.groups_N`` and ``_graphdb.values_N_…``, and of what has a LIMIT ``_graphdb.first_N`` has more first rows.
+``_graphdb.batch`` has the batches that changed it.
 """
 
 from __future__ import annotations
@@ -70,6 +71,11 @@ class Definition:
         return f"_graphdb.values_{self.number}_{name}"
 
     @property
+    def first(self) -> str:
+        """The table of first rows of which its LIMIT takes some, in SQL."""
+        return f"_graphdb.first_{self.number}"
+
+    @property
     def views(self) -> list[tuple[str, str]]:
         """The names that SQL sees, and the tables behind them."""
         if self.watch is not None:
@@ -95,7 +101,7 @@ def delete(connection: duckdb.DuckDBPyConnection, definition: Definition) -> Non
     for view, _ in definition.views:
         if _kind_of(connection, view) == "view":
             connection.execute(f"DROP VIEW main.{quoted(view)}")
-    for table in (definition.answer, definition.log):
+    for table in (definition.answer, definition.log, definition.first):
         connection.execute(f"DROP TABLE IF EXISTS {table}")
     drop_groups(connection, definition)
     for table, column in (("continuous_query", "number"), ("batch", "query")):
@@ -112,6 +118,23 @@ def drop_groups(connection: duckdb.DuckDBPyConnection, definition: Definition) -
     ).fetchall()
     for table in (definition.groups, *(f"{schema}.{quoted(name)}" for (name,) in found)):
         connection.execute(f"DROP TABLE IF EXISTS {table}")
+
+
+def note_of(connection: duckdb.DuckDBPyConnection, table: str) -> str | None:
+    """Return the comment of a table of a continuous query; None where there is none."""
+    schema, _, name = table.partition(".")
+    found = connection.execute(
+        "SELECT comment FROM system.main.duckdb_tables() WHERE database_name = system.main.current_database()"
+        " AND schema_name = ? AND table_name = ?",
+        [schema, name],
+    ).fetchall()
+    return found[0][0] if found else None
+
+
+def note(connection: duckdb.DuckDBPyConnection, table: str, text: str) -> None:
+    """Have a table have a comment."""
+    escaped = text.replace("'", "''")
+    connection.execute(f"COMMENT ON TABLE {table} IS '{escaped}'")
 
 
 def next_number(connection: duckdb.DuckDBPyConnection) -> int:

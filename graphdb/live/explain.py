@@ -32,6 +32,11 @@ def explained(each: Standing, names: Names) -> Iterator[str]:
         yield from _plans(each.branches, names)
         if each.accumulators is not None:
             yield from _groups(each.accumulators, each.definition.text)
+        if each.window is not None:
+            yield (
+                f"  the first {each.window.stored:,} rows are stored, and asked for anew once fewer than"
+                f" {each.window.needed:,} of them are left"
+            )
     stored = "its answer is stored" if own.stored else "its answer is not stored"
     age = "" if own.retention is None else f", for {own.retention}"
     yield f"{stored}; of its changes at least {own.changes:,} rows{age}, from batch {own.since:,} on"

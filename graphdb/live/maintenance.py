@@ -25,7 +25,7 @@ from graphdb.common.errors import (
 from graphdb.common.stopping import check_stop
 from graphdb.live import definitions
 from graphdb.live.aggregates.grouping import Accumulators, signature_of
-from graphdb.live.aggregates.groups import AGAIN, TABLES, Groups
+from graphdb.live.aggregates.groups import TABLES, Groups
 from graphdb.live.aggregates.over_groups import NotGrouped
 from graphdb.live.answers import ADDED, FORMER, FRESH, REMOVED, Answer
 from graphdb.live.definitions import Definition
@@ -38,9 +38,11 @@ from graphdb.live.matches.reaching import Everywhere
 from graphdb.live.matches.required import NotIncremental
 from graphdb.live.prepared import PreparedQueries
 from graphdb.live.rows.anew import RowsAnew
+from graphdb.live.rows.first_rows import FirstRows
 from graphdb.live.rows.gathered import Gathered
 from graphdb.live.rows.of_matches import Rows
 from graphdb.live.standing import UNCONCERNED, Branch, Standing, Took
+from graphdb.live.whole import WholeAnswers
 from graphdb.plan.executor import Overran
 from graphdb.relational.query import Prepared
 from graphdb.results.display import made_in_python
@@ -59,8 +61,6 @@ Ints = NDArray[np.int64]
 
 _EXCESS = 10
 """Changes are dropped once there are more than their budget by this part of it."""
-_NARROWED = 1000
-"""Values of a key that groups which are aggregated anew are found by."""
 _AGED = 60.0
 """Seconds between two looks for changes that are too old."""
 
@@ -72,6 +72,7 @@ class Maintenance:
         self._state = state
         self.engine = engine
         self._former = Former(state)
+        self._whole = WholeAnswers(state, engine, self._former)
         self._prepared = PreparedQueries()
         self._standing: dict[int, Standing] = {}
         self._epoch = -1
@@ -167,13 +168,15 @@ class Maintenance:
         why, found = self._by_delta(raw, each, net)
         if why is not None:
             begun = time.perf_counter()
-            self._anew(raw, each)
+            self._whole.anew(raw, each)
             answer.compare()
             self._note(raw, each, begun)
         elif found:
             if each.accumulators is not None:
-                Groups(raw, each.definition, each.accumulators).follow(partial(self._aggregate, raw, each))
+                Groups(raw, each.definition, each.accumulators).follow(partial(self._whole.aggregate, raw, each))
             answer.net()
+            if each.window is not None:
+                found = FirstRows(raw, answer, each).follow(partial(self._whole.first, raw, each))
         if why is not None or found:
             added, removed = answer.write(batch, whole=why is not None)
             self._drop(raw, each)
@@ -243,9 +246,7 @@ class Maintenance:
             batches.append(batch)
         if len(batches) < len(each.parts):
             return "it was not maintained by delta plans in this way before"
-        if not self._has_groups(raw, each):
-            return "its groups are not stored yet"
-        return batches
+        return self._lacks(raw, each) or batches
 
     def _matched(
         self, raw: duckdb.DuckDBPyConnection, each: Standing, batches: Sequence[Batch], snapshot: Snapshot
@@ -310,6 +311,9 @@ class Maintenance:
             first = each.branches[0]
             if any(branch.columns != first.columns for branch in each.branches) or len({*map(repr, found)}) > 1:
                 raise NotGrouped("the parts of a UNION have columns of different types")
+            types = first.types if found[0] is None else found[0].types
+            if each.window is not None and each.window.unordered(types):
+                raise NotIncremental("its rows are ordered by values of several types, or of others than SQL orders")
             each.why, each.accumulators = None, found[0]
         except (NotIncremental, NotGrouped) as error:
             each.why = str(error)
@@ -330,6 +334,7 @@ class Maintenance:
             try:
                 columns = self._bound(each, branch, snapshot)
                 branch.columns = signature_of(columns)
+                branch.types = {column.sql_name: None if column.many else column.type for column in columns}
                 found = None
                 if each.grouping is not None:
                     edges = (edge for part in way.parts if part.delta for edge in part.delta.pattern.edges)
@@ -370,11 +375,15 @@ class Maintenance:
     # --- groups
 
     @staticmethod
-    def _has_groups(raw: duckdb.DuckDBPyConnection, each: Standing) -> bool:
-        """Whether the groups of a query are stored, or it has none."""
+    def _lacks(raw: duckdb.DuckDBPyConnection, each: Standing) -> str | None:
+        """Return what of a query is to be stored, and is not; None where all is."""
         if each.accumulators is not None and not each.grouped:
             each.grouped = Groups(raw, each.definition, each.accumulators).are_there()
-        return each.accumulators is None or each.grouped
+            if not each.grouped:
+                return "its groups are not stored yet"
+        if each.window is not None and not FirstRows(raw, Answer(raw, each.definition), each).are_there():
+            return "its first rows are not stored yet"
+        return None
 
     @staticmethod
     def _note(raw: duckdb.DuckDBPyConnection, each: Standing, begun: float) -> None:
@@ -382,55 +391,6 @@ class Maintenance:
         if each.accumulators is not None:
             seconds = time.perf_counter() - begun
             each.pace.compared(seconds, Groups(raw, each.definition, each.accumulators).matches())
-
-    def _aggregate(self, raw: duckdb.DuckDBPyConnection, each: Standing) -> None:
-        """Aggregate anew the groups that are to be, and others where these cannot be asked for alone."""
-        assert each.accumulators is not None
-        groups = Groups(raw, each.definition, each.accumulators)
-        query, named = each.accumulators.narrowed(partial(groups.lost, most=_NARROWED))
-        with self.engine.prepared(query.query, each.definition.text) as (run, prepared):
-            if named and type(prepared) is Prepared and prepared.plan is not None:
-                ids = self._state.snapshot().lookup.ids({iri for iris in named.values() for iri in iris})
-                vertices = {name: np.array(sorted(ids[iri] for iri in iris), np.int64) for name, iris in named.items()}
-                prepared = run.among(prepared, vertices)
-            self.engine.into(AGAIN[5:], run, prepared)
-
-    def _group(self, raw: duckdb.DuckDBPyConnection, each: Standing, accumulators: Accumulators) -> None:
-        """Store the groups of a query, and make a table of its answer."""
-        groups = Groups(raw, each.definition, accumulators)
-        for name, query in accumulators.distinct.items():
-            with self.engine.prepared(query.query, each.definition.text) as (run, prepared):
-                self.engine.into(AGAIN[5:], run, prepared)
-            groups.fill_values(name)
-        with self.engine.prepared(accumulators.query.query, each.definition.text) as (run, prepared):
-            self.engine.into(AGAIN[5:], run, prepared)
-        groups.fill()
-        each.grouped = True
-        groups.answer(FRESH)
-
-    # --- whole answers
-
-    def _whole(self, raw: duckdb.DuckDBPyConnection, each: Standing) -> None:
-        """Make a table of the answer."""
-        if each.accumulators is not None:
-            self._group(raw, each, each.accumulators)
-            return
-        if each.grouping is not None:
-            definitions.drop_groups(raw, each.definition)
-        with self.engine.prepared(each.query, each.definition.text) as (run, prepared):
-            self.engine.into(FRESH[5:], run, prepared)
-
-    def _anew(self, raw: duckdb.DuckDBPyConnection, each: Standing) -> None:
-        """Make tables of the answer after a batch, and of the one before where that is not stored."""
-        text = each.definition.text
-        self._whole(raw, each)
-        if each.definition.stored:
-            return
-        with self._former.opened() as former, self.engine.prepared(each.query, text, former) as (run, prepared):
-            rows = self.engine.rows(run, prepared)
-        connection = self._state.connection
-        with connection.view("_graphdb_rows", rows), connection.guard() as raw:
-            raw.execute(f"CREATE OR REPLACE TEMP TABLE {FORMER[5:]} AS FROM _graphdb_rows")
 
     # --- what is stored
 
@@ -462,9 +422,9 @@ class Maintenance:
                 position=at,
                 hint="leave out table = false",
             )
-        if definition.stored or each.accumulators is not None:
+        if definition.stored or each.accumulators is not None or each.window is not None:
             begun = time.perf_counter()
-            self._whole(raw, each)
+            self._whole.make(raw, each)
             self._note(raw, each, begun)
         else:
             with self._rows(raw, each, each.branches[0], ()) as rows:

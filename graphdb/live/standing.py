@@ -6,7 +6,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphdb.common.values.types import Base
+from graphdb.common.values.types import Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse
 from graphdb.grammar.walk import walk
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from graphdb.live.definitions import Definition
     from graphdb.live.engine import Engine
     from graphdb.live.forms.linear import Linear
+    from graphdb.live.forms.window import Window
     from graphdb.relational.snapshot import Snapshot
 
 _NOTED = 100
@@ -106,6 +107,8 @@ class Branch:
                 raise
         self.way = self.ways[0]
         self.columns: list[object] = []
+        self.types: dict[str, Type | None] = {}
+        """Their types; None: several."""
 
     def refuse_inexact(self, engine: Engine, text: str, snapshot: Snapshot) -> None:
         """Raise NotIncremental where rows that are asked for anew have sums of what are no integers, over one state."""
@@ -136,10 +139,12 @@ class Standing:
         """Whose rows are made of matches; none where delta plans never maintain it."""
         self.grouping: Grouping | None = None
         """What is made of these rows, where it aggregates."""
+        self.window: Window | None = None
+        """Which of the rows its answer has, where LIMIT takes some."""
         self.never: str | None = None
         """Why delta plans never maintain it, whatever the data."""
         try:
-            rows_of, self.grouping = cut(self.query)
+            rows_of, self.grouping, self.window = cut(self.query)
             self.branches = tuple(
                 Branch((definition.number, i), each, definition.text) for i, each in enumerate(rows_of)
             )
@@ -152,6 +157,8 @@ class Standing:
         """How its groups follow the rows, as they are typed by now."""
         self.grouped = False
         """Whether the table of its groups is known to be there."""
+        self.kept: str | None = None
+        """The comment of the table of its first rows, where it is known to be there."""
         self.why: str | None = None
         self.labels: frozenset[int] | None = None
         """Where its answers are compared: labels of the triples that it reads, after the latest batch; None for any."""
@@ -176,9 +183,20 @@ class Standing:
         putting = len(self.branches) > 1 or any(isinstance(part, ast.UnwindClause) for part in walk(self.query))
         return [(id(branch.way), branch.columns if putting else None) for branch in self.branches]
 
+    @property
+    def followed(self) -> bool:
+        """Whether delta plans maintain it, as it was bound last."""
+        bound = self.why is None and all(part.delta is not None for part in self.parts)
+        return bound and (self.grouping is None or self.accumulators is not None)
+
+    @property
+    def signature(self) -> str:
+        """What types its rows have, as they were bound last."""
+        return repr(self.branches[0].columns)
+
     def forget(self) -> None:
         """Drop what was made of the graph."""
-        self.accumulators, self.grouped, self.labels = None, False, None
+        self.accumulators, self.grouped, self.labels, self.kept = None, False, None, None
         for branch in self.branches:
             branch.forget()
 

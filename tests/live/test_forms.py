@@ -184,11 +184,11 @@ COMPARED = {
     "reach": "MATCH (a)-[:R*]->(b) WHERE a.i > b.i RETURN a.i AS i, count(DISTINCT b) AS n",
     "labels": "MATCH (a:A)-[:R*]->(b) RETURN DISTINCT a.i AS i, b.i AS j",
     "far": "MATCH p = ANY SHORTEST (a:A)-[:R]->+(b:B) RETURN length(p) AS n, a.i AS i, b.i AS j",
-    "first": "MATCH (a)-[:R]->(b) RETURN a.i AS i, b.i AS j ORDER BY i, j LIMIT 4",
+    "first": "MATCH (a)-[:R]->(b) WITH a, b ORDER BY a.i, b.i LIMIT 4 RETURN a.i AS i, b.i AS j",
     "within": "MATCH (a)-[:R*]->(b) WHERE EXISTS { (b)-[:R*]->(a) } RETURN DISTINCT a.i AS i",
     "zero": "MATCH (a)-[:R*0..]->(b) RETURN max(b.i) AS n",
     "any": "MATCH (a)-[*2..]->(b) RETURN count(DISTINCT a) AS n",
-    "alone": "MATCH (a) RETURN a.i AS i ORDER BY i LIMIT 3",
+    "alone": "MATCH (a) WITH a.i AS i ORDER BY i LIMIT 3 RETURN i",
     "later": "MATCH (a)-[:T*]->(b) RETURN DISTINCT a.i AS i, b.i AS j",
 }
 """Queries that delta plans do not maintain."""

@@ -187,16 +187,16 @@ class Grouping:
         signature = signature_of([column for column in columns if column.sql_name != NUMBER])
         bases = tuple(types[name].type.base for name in self.keys)
         followed = [(each.name, each.change.name, each.distinct) for made in measures for each in made.accumulators]
+        known, by = {measure.item: measure.type for measure in measures}, iter(self.keys)
+        values: Mapping[str, Type | None] = {
+            item.alias or item.text: known[item] if item in known else types[next(by)].type
+            for item in self.query.returns.items
+        }
         final = None
         if self.query.final is not None:
-            known = {measure.item: measure.type for measure in measures}
-            by = iter(self.keys)
-            values = {
-                item.alias or item.text: known[item] if item in known else types[next(by)].type
-                for item in self.query.returns.items
-            }
             final = over_groups(self.query.final, values, snapshot, text)
-        return Accumulators(self, bases, tuple(measures), repr((signature, followed)), final)
+            values = final.types
+        return Accumulators(self, bases, tuple(measures), repr((signature, followed)), final, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +211,8 @@ class Accumulators:
     """Of the rows: a table of groups that has another one is of other values."""
     final: OverGroups | None
     """What is made of the columns of groups, where that is more than these."""
+    types: Mapping[str, Type | None]
+    """By columns of the answer, their types; None: not known."""
 
     @property
     def all(self) -> tuple[Accumulator, ...]:

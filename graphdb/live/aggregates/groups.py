@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from graphdb.live.aggregates.distinct_values import NUMBER, SIGN, DistinctValues
 from graphdb.live.aggregates.grouping import Accumulator, Accumulators, Change
 from graphdb.live.answers import ADDED, REMOVED
+from graphdb.live.definitions import note, note_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -50,13 +51,7 @@ class Groups:
 
     def are_there(self) -> bool:
         """Whether the table is there, of the values that the query has by now."""
-        schema, _, table = self._table.partition(".")
-        found = self._connection.execute(
-            "SELECT comment FROM system.main.duckdb_tables() WHERE database_name = system.main.current_database()"
-            " AND schema_name = ? AND table_name = ?",
-            [schema, table],
-        ).fetchall()
-        return found == [(self._own.signature,)]
+        return note_of(self._connection, self._table) == self._own.signature
 
     def matches(self) -> int:
         """Return how many matches all groups are of."""
@@ -70,8 +65,7 @@ class Groups:
     def fill(self) -> None:
         """Make the table of the groups in :data:`AGAIN`."""
         self._run(f"CREATE OR REPLACE TABLE {self._table} AS FROM {AGAIN}")
-        signature = self._own.signature.replace("'", "''")
-        self._run(f"COMMENT ON TABLE {self._table} IS '{signature}'")
+        note(self._connection, self._table, self._own.signature)
 
     def answer(self, into: str) -> None:
         """Make a temporary table of the answer."""

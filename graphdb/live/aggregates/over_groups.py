@@ -37,6 +37,8 @@ class OverGroups:
     """What it calls the columns of groups."""
     sql: str
     parameters: Mapping[str, object]
+    types: Mapping[str, Type | None]
+    """Of its columns; None: several."""
 
     def of(self, groups: str) -> str:
         """Return it over SQL of the columns of groups."""
@@ -64,4 +66,5 @@ def over_groups(final: Final, types: Mapping[str, Type | None], snapshot: Snapsh
     except (Beforehand, NotSupportedError):
         raise NotGrouped("Python computes with aggregates") from None
     shown = presented(f"({projection.sql})", projection.columns, ordered=False)
-    return OverGroups(names, shown, dict(projection.parameters))
+    made = {each.sql_name: None if each.many else each.type for each in projection.columns}
+    return OverGroups(names, shown, dict(projection.parameters), made)

@@ -24,6 +24,7 @@ from graphdb.live.aggregates.grouping import Grouping
 from graphdb.live.aggregates.over_groups import NotGrouped
 from graphdb.live.forms.linear import Linear, linear
 from graphdb.live.forms.substitution import NotRewritten
+from graphdb.live.forms.window import Window, windowed
 from graphdb.live.matches.required import NO_MATCHES, NotIncremental, is_alone
 from graphdb.pattern.graph import PatternEdge, PatternGraph, PatternVertex
 from graphdb.pattern.names import ABSENT
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 
-def cut(query: ast.Query | ast.Composite) -> tuple[tuple[Linear, ...], Grouping | None]:
-    """Return the queries whose rows are made of matches, and what groups are made of these, if some are.
+def cut(query: ast.Query | ast.Composite) -> tuple[tuple[Linear, ...], Grouping | None, Window | None]:
+    """Return the queries whose rows are made of matches, what groups are made of these, and which rows are chosen.
 
     Raises
     ------
@@ -53,7 +54,8 @@ def cut(query: ast.Query | ast.Composite) -> tuple[tuple[Linear, ...], Grouping 
         Delta plans never maintain it, whatever the data.
     """
     try:
-        parts = linear(query)
+        window = windowed(query)
+        parts = linear(query if window is None else window.query)
         branches = [branch for part in parts for branch in part]
         if not all(any(isinstance(clause, ast.MatchClause) for clause in branch.clauses) for branch in branches):
             raise NotIncremental(NO_MATCHES)
@@ -65,11 +67,11 @@ def cut(query: ast.Query | ast.Composite) -> tuple[tuple[Linear, ...], Grouping 
                 raise NotIncremental("a part of its UNION aggregates, or makes rows distinct")
             once = not query.keeps_all
         if not (once or aggregated):
-            return tuple(branches), None
+            return tuple(branches), None, window
         grouping = Grouping.of(branches)
     except (NotRewritten, NotGrouped) as error:
         raise NotIncremental(str(error)) from None
-    return grouping.rows, grouping
+    return grouping.rows, grouping, window
 
 
 class Net(NamedTuple):
