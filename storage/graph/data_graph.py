@@ -187,6 +187,21 @@ class DataGraph:
                 return self.derived(("keys", labels, direction), lambda: each_once(other.neighbours, self.vertices))
         return self.partition(labels, direction).keys
 
+    def _lengths(self, labels: tuple[int, ...] | None, direction: Direction) -> tuple[Ints, Ints]:
+        """The vertices of :meth:`keys`, and how many neighbours each has: int64 both.
+
+        Where only the opposite partition is in memory, its neighbours are counted: to build the other takes longer.
+        """
+        opposite = OPPOSITE[direction]
+        if not self.has_partition(labels, direction) and self.has_partition(labels, opposite):
+            other = self.partition(labels, opposite)
+            if other.layer != "spans":
+                counts = self.derived(("neighbours", labels, direction), lambda: np.bincount(other.neighbours))
+                keys = np.flatnonzero(counts)
+                return keys, counts[keys]
+        partition = self.partition(labels, direction)
+        return partition.keys, partition.lengths()
+
     def closure(self, label: int, low: int, high: int | None) -> int | None:
         """The number of an edge label's transitive closure, to be used as an edge label is; None where it has none.
 
@@ -329,7 +344,7 @@ class DataGraph:
         """Statistics of a set of edge labels (None: any edge between resources other than ``rdf:type``)."""
         known = self._statistics.get(labels)
         if known is None and (subset := self._subset_in(labels)) is not None:
-            return self._cached(("statistics", labels), lambda: self._statistics_of(subset))
+            return self._cached(("statistics", labels), lambda: subset.statistics(self.resources))
         if known is None:
             known = self._statistics[labels] = self._sum_statistics(labels)
         return known
@@ -352,7 +367,7 @@ class DataGraph:
         if known is None:
             if direction is None or _closure_in(labels):
                 way: Direction = "both" if direction is None else "out" if direction == OUT else "in"
-                known = DegreeSketch.of(self.partition(labels, way).lengths())
+                known = DegreeSketch.of(self._lengths(labels, way)[1])
             elif labels is not None and len(labels) == 1:
                 known = self.source.degrees(labels[0], direction)
             else:
@@ -372,10 +387,10 @@ class DataGraph:
             return self.source.at_class(label, direction, class_id)
 
         def count() -> Ints:
-            partition = self.partition((label,), "out" if direction == OUT else "in")
-            marks = np.zeros(self.vertices, np.bool_)
+            keys, all_lengths = self._lengths((label,), "out" if direction == OUT else "in")
+            marks = np.zeros(self.resources, np.bool_)  # a closure joins resources
             marks[self.members(class_id)] = True
-            lengths = partition.lengths()[marks[partition.keys]]
+            lengths = all_lengths[marks[keys]]
             return np.array([lengths.sum(), len(lengths)])
 
         edges, active = self.derived(("at-class", label, direction, class_id), count).tolist()
@@ -396,22 +411,11 @@ class DataGraph:
 
         return bool(self.derived(("loops", labels), find)[0])
 
-    def _statistics_of(self, subset: EdgeSubset) -> LabelStatistics:
-        leaving, entering = subset.degrees(outwards=True), subset.degrees(outwards=False)
-        return LabelStatistics(
-            triples=len(subset),
-            resource_triples=int(np.count_nonzero(subset.objects < self.resources)),
-            subjects=len(leaving),
-            objects=len(entering),
-            max_out_degree=int(leaving.max(initial=0)),
-            max_in_degree=int(entering.max(initial=0)),
-        )
-
     def _sum_statistics(self, labels: tuple[int, ...] | None) -> LabelStatistics:
         if _closure_in(labels):
-            out, into = (self.partition(labels, direction) for direction in ("out", "in"))
-            count = len(out.neighbours)
-            return LabelStatistics(count, count, len(out.keys), len(into.keys), out.max_degree, into.max_degree)
+            out, (_, into) = self.partition(labels, "out"), self._lengths(labels, "in")
+            count, most = len(out.neighbours), int(into.max(initial=0))
+            return LabelStatistics(count, count, len(out.keys), len(into), out.max_degree, most)
         if labels is not None and len(labels) == 1:
             return self.source.statistics(labels[0])
         chosen = labels if labels is not None else [x for x in self.source.edge_labels() if x != self.type_label]

@@ -83,15 +83,20 @@ def test_a_forest_has_the_closure_of_its_paths(forest: Any, length: Any, layer: 
     assert pairs_of(graph, number, "out") == sorted(want)
     assert pairs_of(graph, number, "in") == sorted((b, a) for a, b in want)
     assert pairs_of(graph, number, "both") == sorted({*want, *((b, a) for a, b in want)})
-    known, starts, ends = graph.statistics((number,)), *(Counter(pair[i] for pair in want) for i in (0, 1))
-    assert (known.triples, known.resource_triples) == (len(want), len(want))
-    assert (known.subjects, known.objects) == (len(starts), len(ends))
-    assert (known.max_out_degree, known.max_in_degree) == tuple(max(c.values(), default=0) for c in (starts, ends))
-    assert graph.has_loops((number,)) == any(a == b for a, b in want)
-    for direction, degrees in ((OUT, starts), (IN, ends)):
-        assert graph.degrees((number,), direction) == DegreeSketch.of(np.array([*degrees.values()], np.int64))
-        members = [degrees[v] for v in range(4, RESOURCES, 3) if degrees[v]]
-        assert graph.at_class(number, direction, CLASS) == (sum(members), len(members))
+    starts, ends = (Counter(pair[i] for pair in want) for i in (0, 1))
+    fresh = graph_of(edges, layer)  # has no partition of the closure yet
+    assert fresh.closure(LABEL, low, high) == number
+    for each in (fresh, graph):
+        known = each.statistics((number,))
+        assert (known.triples, known.resource_triples) == (len(want), len(want))
+        assert (known.subjects, known.objects) == (len(starts), len(ends))
+        assert (known.max_out_degree, known.max_in_degree) == tuple(max(c.values(), default=0) for c in (starts, ends))
+        assert each.has_loops((number,)) == any(a == b for a, b in want)
+        for direction, degrees in ((OUT, starts), (IN, ends)):
+            assert each.degrees((number,), direction) == DegreeSketch.of(np.array([*degrees.values()], np.int64))
+            members = [degrees[v] for v in range(4, RESOURCES, 3) if degrees[v]]
+            assert each.at_class(number, direction, CLASS) == (sum(members), len(members))
+    assert not fresh.has_partition((number,), "in")
 
 
 any_edges = st.sets(st.tuples(st.integers(4, 10), st.integers(4, 10)), min_size=1, max_size=8)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphdb.storage.arrays.sorted_sets import places
 from graphdb.storage.graph.derived.closure import closure_of
+from graphdb.storage.graph.source import LabelStatistics
 
 Ints = NDArray[np.int64]
 
@@ -66,6 +67,18 @@ class EdgeSubset:
         ends = np.sort(self.subjects if outwards else self.objects)
         starts = np.flatnonzero(np.append(True, ends[1:] != ends[:-1])) if len(ends) else np.empty(0, np.int64)
         return np.diff(np.append(starts, len(ends)))
+
+    def statistics(self, resources: int) -> LabelStatistics:
+        """Return the statistics of the subset, of a graph of so many resources."""
+        leaving, entering = self.degrees(outwards=True), self.degrees(outwards=False)
+        return LabelStatistics(
+            triples=len(self),
+            resource_triples=int(np.count_nonzero(self.objects < resources)),
+            subjects=len(leaving),
+            objects=len(entering),
+            max_out_degree=int(leaving.max(initial=0)),
+            max_in_degree=int(entering.max(initial=0)),
+        )
 
     def at(self, members: Ints, outwards: bool) -> tuple[int, int]:
         """Return how many edges leave (or enter) some of the sorted ``members``, and how many of these there are."""
