@@ -48,7 +48,7 @@ from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables
 from graphdb.pattern.rename import renamed
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.computing import Beforehand, Computing, Input
-from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, SqlValue, column
+from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, SqlValue, as_list, column
 from graphdb.sql.value import VOLATILE as VOLATILE_EFFECT
 
 
@@ -207,7 +207,7 @@ class _Inputs:
         if isinstance(node, ast.Variable) and node.name in local:
             return node
         if node in c.scope.known and local.isdisjoint(free_variables(node)):
-            return self.taken(c.scope.known[node], node)
+            return self.taken(as_list(c.scope.known[node]), node)
         match node:
             case ast.Variable():
                 return self.taken(c.native(node), node)
