@@ -61,9 +61,6 @@ class Way(NamedTuple):
             part.forget()
 
 
-NO_WAY = Way((), False)
-
-
 class Branch:
     """A linear query whose rows, with those of others, the answer is made of.
 

@@ -6,7 +6,7 @@ DATA has the folders ``static`` and ``dynamic``, as the suite's ``generate.py`` 
 parameters of seeded samples of the data, of all engines in turns; all must give the same rows.  *First* is the time of a
 read's first run in a process, *warm* the median over the sets of parameters, of each the least of its further runs, by the
 clock; it is compared, and the processor's time of all threads like it.  A set of parameters that passes the limit counts
-as one that takes so long.  What ladybug cannot say is in :mod:`tests.benchmarks.ldbc_ladybug`.  This is no audited LDBC result.
+as one that takes so long.  What ladybug cannot say is in :mod:`tests.benchmarks.ldbc_ladybug_reads`.  This is no audited LDBC result.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def left_over(db: graphdb.Database) -> set[str]:
     """Return the temporary tables and views that are there, but for cached properties and the windows of writing."""
     state = db._state
     state.connection.undo_leftovers()
-    state.connection.close_windows()  # as SQL of the user's does: those that show something stay
+    state.connection.windows.close_unused()  # as SQL of the user's does: those that show something stay
     rows = state.connection.rows("SELECT table_name FROM duckdb_tables() WHERE temporary")
     views = state.connection.rows("SELECT view_name FROM duckdb_views() WHERE temporary AND NOT internal")
     cached = {column.relation for column in state.snapshot().properties._tables.values()}

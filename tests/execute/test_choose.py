@@ -1,12 +1,10 @@
-"""The choice between host and device, on a machine with an emulated one, and on one where it cannot be used."""
+"""The choice between host and device, on a machine with an emulated one."""
 
 from __future__ import annotations
 
 import logging
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -16,51 +14,18 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import DeviceError, MemoryLimitError
-from graphdb.execute import choose, devices, trial
 from graphdb.execute.choose import ChoosingExecutor, _Known, choose_executor, open_device
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.host_costs import HostCosts
-from graphdb.execute.trial import try_device
-from graphdb.gpu.card import Rates
-from graphdb.gpu.probe import Device, DeviceReport
+from graphdb.gpu.probe import DeviceReport
 from graphdb.plan.counting.tree import TreeCount
 from graphdb.plan.executor import Control, Refused
 from graphdb.plan.passes.pipeline import make_plan
-from graphdb.plan.strategy.ski_rental import Bias, ExpectedCost, StrategyTimings
+from graphdb.plan.strategy.ski_rental import ExpectedCost, StrategyTimings
 from tests import emulator
+from tests.execute.machines import TRIANGLE, machine, plan_of, rated
 from tests.execute.test_host import REPEATABLE, complete, pattern
 from tests.gpu.executors import EMULATED
-
-TRIANGLE: list[tuple[int, int, Any, bool]] = [(0, 1, (1,), True), (1, 2, (1,), True), (0, 2, (1,), True)]
-USABLE = DeviceReport((13, 0), (Device(0, "emulated", 1 << 30, (9, 0)),), None, "nvrtc", "14")
-
-
-@contextmanager
-def machine(report: DeviceReport) -> Iterator[None]:
-    """A machine of which the driver says so."""
-    with (
-        mock.patch.object(choose, "probe", return_value=report),
-        mock.patch.object(devices, "probe", return_value=report),
-    ):
-        yield
-
-
-@pytest.fixture
-def device() -> Iterator[None]:
-    """A machine whose one device is emulated; nothing is learned of estimates, since plans' costs are made up here."""
-    with emulator.installed(), machine(USABLE), mock.patch.object(Bias, "note"):
-        yield
-
-
-def rated(device: Any) -> Any:
-    """A device that looks up 100 billion elements in a second, and answers within 20 microseconds."""
-    device.device.rates = Rates(answer=2e-5, intersected=1e11)
-    return device
-
-
-def plan_of(cost: float, **more: Any) -> Any:
-    plan = make_plan(pattern(3, TRIANGLE, **more), complete(8), counting="never")
-    return replace(plan, cost=cost)
 
 
 @EMULATED
@@ -415,51 +380,12 @@ def test_what_cuda_says_is_told_apart(device: None, status: int, kind: type[Exce
     assert type(raised.value) is kind
 
 
-def test_auto_takes_the_best_device() -> None:
-    """The fastest memory, not the first number; a display's card only where there is no other."""
-    small, large = Device(0, "small", 16 << 30, (7, 5), 320), Device(1, "large", 80 << 30, (8, 0), 2039)
-    shown = Device(2, "shown", 24 << 30, (8, 9), 3000, watched=True)
-    for found, best in (((small, large, shown), 1), ((small, shown), 0), ((shown,), 2), ((large, small), 1), ((), 0)):
-        with machine(replace(USABLE, devices=found)):
-            assert devices.best_device() == best
-
-
 @EMULATED
 def test_a_caller_who_stops_a_run_stops_it(device: None) -> None:
     """An error that is not the device's is nobody's reason to begin again."""
     executor = ChoosingExecutor(HostExecutor(2), lambda: open_device(0))
     with pytest.raises(graphdb.QueryTimeout):
         executor.count(plan_of(1e10), Control(timeout=-1.0))
-
-
-def test_a_machine_without_a_driver_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    with machine(DeviceReport(None, (), None, None, None)):
-        executor = choose_executor("auto", threads=2)
-        with caplog.at_level(logging.WARNING, "graphdb"):
-            assert executor.count(plan_of(1e12)) == 336
-        assert not caplog.records
-        with pytest.raises(DeviceError, match="no NVIDIA driver"):
-            choose_executor("cuda:0")
-
-
-def test_an_unusable_device_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
-    with machine(replace(USABLE, cupy=None)):
-        executor = choose_executor("auto", threads=2)
-        with caplog.at_level(logging.WARNING, "graphdb"):
-            for _ in range(2):
-                assert executor.count(plan_of(1e12)) == 336
-        (record,) = caplog.records
-        assert "pip install 'graphdb-duckdb[cuda13]'" in record.message
-        with pytest.raises(DeviceError, match="CuPy is not"):
-            graphdb.connect(device="cuda")
-
-
-def test_a_device_that_is_not_there() -> None:
-    with (
-        machine(USABLE),
-        pytest.raises(DeviceError, match=r"'cuda:1'\nhint: there is 'cuda:0'"),
-    ):
-        graphdb.connect(device="cuda:1")
 
 
 @EMULATED
@@ -477,44 +403,3 @@ def test_a_database_on_a_device(device: None, tmp_path: Path) -> None:
             assert ("match on cuda:0 by join" in report) == (where == "cuda")
     assert wanted[0] == wanted[1]
     assert len(wanted[0]) == 6
-
-
-@EMULATED
-def test_a_way_is_pinned_by_the_name_of_a_device(device: None) -> None:
-    """For what can go it; EXPLAIN says why something does not."""
-    rows, count = plan_of(1.0), make_plan(pattern(3, TRIANGLE, count_only=True), complete(8), counting="always")
-    found = make_plan(pattern(3, TRIANGLE, count_only=True), complete(8), counting="never")
-    report = {
-        "join": ("cuda:0 by join", "cuda:0 by join", "cuda:0 by join"),
-        "search": ("cuda:0 by search", "cuda:0 by search", "cuda:0 by search"),
-        "sums": (
-            "cuda:0 by join, not by sums: there are no sums for these rows",
-            "cuda:0 by sums",
-            "cuda:0 by join, not by sums: there are no sums for this count",
-        ),
-    }
-    for way, wanted in report.items():
-        executor = choose_executor(f"cuda by {way}")
-        assert tuple(executor.describe(plan) for plan in (rows, count, found)) == wanted
-        assert executor.count(count) == executor.count(found) == 336
-        if way != "search":  # which the emulator has not compiled for rows
-            assert sum(block.count for block in executor.run(rows)) == 336
-
-
-def test_names_that_mean_no_device() -> None:
-    for name in ("gpu", "cuda by hash", "cuda:0 by", "cpu by join"):
-        with pytest.raises(graphdb.GraphDBError, match=r"unknown device .*\nhint: use 'auto', .* 'cuda:0 by join'"):
-            choose_executor(name)
-
-
-@EMULATED
-def test_doctor_tries_the_device(device: None) -> None:
-    assert "runs a query" in try_device(0)
-    with mock.patch.object(trial, "smallest_plan", return_value=plan_of(1)):
-        assert "counts 336 triangles" in try_device(0)
-
-
-def test_doctor_says_why_a_device_cannot_be_used() -> None:
-    with machine(replace(USABLE, nvrtc=None)):
-        assert "queries run on the CPU" in try_device(0)
-        assert "NVRTC" in try_device(0)

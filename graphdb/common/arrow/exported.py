@@ -32,12 +32,6 @@ def exported_schema(type: DataType) -> object:
     return _schema(type).__arrow_c_schema__()
 
 
-def exported_array(array: Array) -> tuple[object, object]:
-    """Return the capsules of an array's type and of the array."""
-    capsules: tuple[object, object] = _array(array).__arrow_c_array__()
-    return capsules
-
-
 def exported_stream(schema: Schema, batches: Sequence[Sequence[Array]]) -> object:
     """Return the capsule of a stream of batches, the columns of each.
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from graphdb.common.duckdb import progress_bar
 from graphdb.common.duckdb.errors import failure, is_signal, opening_error, refuse_no_path, refuse_others
-from graphdb.common.duckdb.fetch import abandon, is_open, register, rows_of
+from graphdb.common.duckdb.fetch import abandon, is_open, rows_of
 from graphdb.common.duckdb.identifiers import OURS, quoted
 from graphdb.common.duckdb.open_files import made, opened
 from graphdb.common.duckdb.parsed import parsed
@@ -28,6 +28,7 @@ from graphdb.common.duckdb.temporary import PromisedTables, TemporaryTable
 from graphdb.common.duckdb.transactions import ABORTED, TOUCH, Transactions, failed_transaction
 from graphdb.common.duckdb.udf import STOPPED, Calls
 from graphdb.common.duckdb.watchdog import WATCHDOG
+from graphdb.common.duckdb.windows import View, Windows
 from graphdb.common.errors import StorageError
 from graphdb.common.stopping import check_stop, deadline, no_limits, stopping
 
@@ -37,10 +38,7 @@ if TYPE_CHECKING:
     import duckdb
     from numpy.typing import NDArray
 
-    from graphdb.common.arrow import Schema, Table
-
-_WINDOWS = 64
-"""Names that stay registered, at most."""
+    from graphdb.common.arrow import Table
 
 _CLOSE_TIMEOUT = 10.0
 """Seconds that closing waits for a statement to stop."""
@@ -117,8 +115,6 @@ class Connection:
         self.has_others = False
         """Whether SQL of the user's was run: only that makes what is not ours."""
         self._temporary = 0
-        self._windows: dict[str, _Window] = {}
-        """What is registered under names that last."""
         self.promised = PromisedTables()
         config: dict[str, Any] = {"python_enable_replacements": False}
         if threads is not None:
@@ -146,6 +142,7 @@ class Connection:
                 self.raw.execute("SET lock_configuration = true")
         except duckdb.Error as error:
             raise opening_error(path, error) from None
+        self.windows = Windows(self.raw)
         self.transactions = Transactions(self.raw)
         self.transactions.on_recover = self.calm
         made(path, self.file)
@@ -186,18 +183,7 @@ class Connection:
         A ``lasting`` name stays registered, until SQL of the user's runs: it shows the next table of the same schema
         without DuckDB being asked, which takes as long as small queries do.
         """
-        return View(self, name, table, lasting)
-
-    def close_windows(self) -> None:
-        """Take away the names of :meth:`view` that last and show nothing."""
-        for name in [name for name, window in self._windows.items() if window.source.obj is None]:
-            self.close_window(name)
-
-    def close_window(self, name: str) -> None:
-        """Take away such a name, if it is registered."""
-        if name in self._windows:
-            self.raw.unregister(name)
-            del self._windows[name]
+        return View(self, self.windows, name, table, lasting)
 
     def temporary_table(self, name: str, kind: Literal["TABLE", "VIEW"] = "TABLE") -> TemporaryTable:
         """Return the scope of a temporary table (or view) of ours, which whoever enters it is about to make.
@@ -229,7 +215,7 @@ class Connection:
             other.raw = self.cursor()
             other.begin_reading()
         other.transactions = Transactions(other.raw)
-        other._discarded, other._depth, other._deadline, other._windows = [], 0, None, {}
+        other._discarded, other._depth, other._deadline, other.windows = [], 0, None, Windows(other.raw)
         other.promised, other.callees = PromisedTables(), {}
         _OPEN.add(other)
         return other
@@ -386,7 +372,7 @@ class Guard:
         try:
             if not self._ours:
                 connection.has_others = True
-                connection.close_windows()
+                connection.windows.close_unused()
             if self._outermost:
                 main = threading.get_ident() == threading.main_thread().ident
                 self._previous = WATCHDOG.watch(connection, main=main)
@@ -438,68 +424,6 @@ class Guard:
                 transactions.fail()
             raise failed_transaction() from None
         raise failure(error, self._ours) from None
-
-
-class View:
-    """A table that SQL sees for a piece of work; see :meth:`Connection.view`."""
-
-    __slots__ = ("_connection", "_lasting", "_name", "_table", "_window")
-
-    def __init__(
-        self, connection: Connection, name: str, table: Table | Mapping[str, NDArray[Any]], lasting: bool
-    ) -> None:
-        self._connection = connection
-        self._name = name
-        self._table = table
-        self._lasting = lasting
-        self._window: _Window | None = None
-
-    def __enter__(self) -> None:
-        connection = self._connection
-        with connection.lock:
-            connection.transactions.leftovers.append(self._unregister)
-            window = connection._windows.get(self._name) if self._lasting else None
-            if window is not None and window.shows(self._table):
-                self._window = window
-                return
-            with connection.guard() as raw:
-                source = register(raw, self._name, self._table)
-            connection._windows.pop(self._name, None)
-            # The user's ROLLBACK takes away what is registered within a transaction.
-            if self._lasting and source is not None and not connection.transactions.inside:
-                if len(connection._windows) >= _WINDOWS:
-                    connection.close_windows()
-                self._window = connection._windows[self._name] = _Window(source, source.obj.schema)
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        with self._connection.lock:
-            if not self._connection.closed:
-                import duckdb
-
-                with contextlib.suppress(duckdb.TransactionException):  # an error aborted it, and is on its way
-                    self._unregister()
-            self._connection.transactions.leftovers.remove(self._unregister)
-
-    def _unregister(self) -> None:
-        if self._window is None:
-            self._connection.raw.unregister(self._name)
-        else:
-            self._window.source.obj = None
-
-
-@dataclass(slots=True)
-class _Window:
-    """A registered name that shows one table after another."""
-
-    source: Any
-    schema: Schema
-
-    def shows(self, table: object) -> bool:
-        """Show a table, if nothing else is shown and its columns are the same."""
-        free = self.source.obj is None and getattr(table, "schema", None) == self.schema
-        if free:
-            self.source.obj = table
-        return free
 
 
 _OPEN: weakref.WeakSet[Connection] = weakref.WeakSet()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from graphdb.common.duckdb.transactions import Transactions
+    from graphdb.common.duckdb.windows import Windows
 
 
 class Owner(Protocol):
@@ -22,9 +23,7 @@ class Owner(Protocol):
     lock: threading.RLock
     closed: bool
     transactions: Transactions
-
-    def close_window(self, name: str) -> None:
-        """Take away what a name showed that lasts."""
+    windows: Windows
 
 
 class PromisedTables:
@@ -80,7 +79,7 @@ class TemporaryTable:
         self._sql = f"DROP {kind} IF EXISTS temp.{name}"
 
     def __enter__(self) -> Callable[[], None]:
-        self._connection.close_window(self._name)
+        self._connection.windows.close(self._name)
         self._connection.transactions.leftovers.append(self._drop)
         return self._keep
 

@@ -5,7 +5,7 @@ Every condition on a single vertex becomes a sorted array of data vertices here;
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TypeVar
@@ -33,6 +33,7 @@ from graphdb.relational.filtering.column_filters import (
     unchanged,
 )
 from graphdb.relational.filtering.reach import reachable
+from graphdb.relational.filtering.strict_conditions import asks_presence, by_property
 from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.computing import Beforehand
@@ -57,18 +58,6 @@ _BROAD = 50_000
 
 _NEAR = 8
 """They are few if there is one for so many values."""
-
-_NOT_STRICT = (
-    ast.IsNull,
-    ast.LabelPredicate,
-    ast.Case,
-    ast.ListComprehension,
-    ast.ListPredicate,
-    ast.MapLiteral,
-    ast.Reduce,
-)
-_KNOW_NULL = frozenset({"coalesce", "datatype", "exists", "lang"})
-"""Functions that make something of null."""
 
 
 _UNKNOWN = object()
@@ -142,7 +131,7 @@ class Candidates:
 
     def may_lack_all(self, bound: BoundPattern) -> bool:
         """Whether a vertex without any label and property may be a candidate for its conditions, or seems to be."""
-        return any(self._group(info)[1] for info in bound.vertices)
+        return any(by_property(info, self._arguments)[1] for info in bound.vertices)
 
     def _among(self, bound: BoundPattern, number: int, ids: Ids) -> Ids:
         info = bound.vertices[number]
@@ -162,7 +151,7 @@ class Candidates:
         """Whether testing a vertex's conditions takes going through the values of very many, without an index."""
         if all(isinstance(each, ast.Comparison) and each.operators == ("=",) for each in info.conditions):
             return False
-        return any(self._values(key) > _BROAD for key in self._group(info)[0])
+        return any(self._values(key) > _BROAD for key in by_property(info, self._arguments)[0])
 
     def _values(self, key: ast.KeyName) -> int:
         """Return how many values a property has; 0 for one that is not gathered."""
@@ -177,16 +166,16 @@ class Candidates:
         sets = [self._members(labels) for labels in info.labels]
         sets += [self._constant(constant) for constant in info.iris]
         known = reduce(both, sets) if sets else None
-        grouped, others = self._group(info)
+        grouped, others = by_property(info, self._arguments)
         compared: list[Compared] = []
         there: list[EdgeLabel] = []
         fewest = 0  # values of a property that is tested near other candidates
         for key, conditions in grouped.items():
             label = self._snapshot.names.property(key.words, self._text)
             conditions = [condition for condition in conditions if not self._by_index(info, key, condition, sets)]
-            if label.kinds and any(map(_asks_presence, conditions)):
+            if label.kinds and any(map(asks_presence, conditions)):
                 there.append(label)
-                conditions = [condition for condition in conditions if not _asks_presence(condition)]
+                conditions = [condition for condition in conditions if not asks_presence(condition)]
             tests = {c: column_tests(self._snapshot, self._arguments, info.name, label, key, c) for c in conditions}
             if own := [test for found in tests.values() for test in found or ()]:
                 compared.append((label, own))
@@ -308,27 +297,6 @@ class Candidates:
         return value if isinstance(value, str) else None
 
     # --- conditions
-
-    def _group(self, info: VertexInfo) -> tuple[dict[ast.KeyName, list[ast.Expression]], list[ast.Expression]]:
-        """Split conditions into those that need one property to be there, by property, and the rest."""
-        grouped: dict[ast.KeyName, list[ast.Expression]] = {}
-        others = []
-        for condition in info.conditions:
-            if (asked := asked_constant(info.name, condition)) is not None and not info.kinds:
-                grouped.setdefault(asked[0], []).append(condition)
-                continue
-            parts = list(walk(condition))
-            own = [part.key for part in parts if isinstance(part, ast.Property) and isinstance(part.base, ast.Variable)]
-            properties, direct = {*own}, len(own)
-            uses = sum(isinstance(part, ast.Variable) for part in parts)
-            calls = {part.name.lower() for part in parts if isinstance(part, ast.FunctionCall)}
-            inner = parts[1:] if isinstance(condition, ast.In) else parts  # to be in a list is never true of null
-            strict = not calls & _KNOW_NULL and not any(_knows_null(part, self._arguments) for part in inner)
-            if len(properties) == 1 and uses == direct and (strict or _asks_presence(condition)) and not info.kinds:
-                grouped.setdefault(properties.pop(), []).append(condition)
-            else:
-                others.append(condition)
-        return grouped, others
 
     def _by_index(self, info: VertexInfo, key: ast.KeyName, condition: ast.Expression, sets: list[Ids]) -> bool:
         """Add the vertices whose property is one of some constants to ``sets``; False where no index tells which."""
@@ -492,21 +460,3 @@ def _tested(compiler: Compiler, condition: ast.Expression) -> str:
     if compiler.rows.noted.mistaken:
         raise Beforehand(condition)
     return sql
-
-
-def _asks_presence(condition: ast.Expression) -> bool:
-    """Whether a condition is that there is a property: what has none fails it."""
-    return isinstance(condition, ast.IsNull) and condition.negated and isinstance(condition.operand, ast.Property)
-
-
-def _knows_null(part: object, arguments: Mapping[str, object]) -> bool:
-    """Whether a part of a condition may be known though a property in it is null: null is not in an empty list."""
-    if isinstance(part, ast.In) and not isinstance(part.collection, ast.ListLiteral):
-        listed = part.collection
-        given = arguments.get(listed.name) if isinstance(listed, ast.Parameter) else getattr(listed, "value", None)
-        return not (isinstance(given, Sized) and len(given))
-    if isinstance(part, ast.ListLiteral):
-        return not part.items or any(isinstance(inner, ast.Property) for inner in walk(part))
-    if isinstance(part, ast.Boolean):
-        return not all(any(isinstance(inner, ast.Property) for inner in walk(side)) for side in part.operands)
-    return isinstance(part, _NOT_STRICT)

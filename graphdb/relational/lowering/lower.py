@@ -27,7 +27,7 @@ from graphdb.pattern.rename import renamed, rewritten
 from graphdb.relational.lowering.joins import CARRIED
 from graphdb.relational.lowering.matches import Matches, column_name, looks_back
 from graphdb.relational.lowering.shared_lists import is_shared, makes_one_row, passed_on, relation_of
-from graphdb.relational.lowering.subqueries import leading
+from graphdb.relational.lowering.subquery_forms import leading
 from graphdb.relational.program import Joined, Program, Rows, Step
 from graphdb.relational.projection.grouped_vectors import united
 from graphdb.relational.projection.relation import (

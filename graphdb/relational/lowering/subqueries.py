@@ -6,23 +6,28 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from graphdb.common.values.types import ANY, BOOLEAN, INTEGER, MIXED, Base, Type, has_terms, list_of, sql_type
-from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
-from graphdb.grammar.syntax import Span
-from graphdb.grammar.walk import walk
-from graphdb.pattern.bind import MOST, BoundPattern, Sizes, edge_names
-from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables, subqueries_in
+from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables
 from graphdb.pattern.graph import EdgeTest, Wanted
-from graphdb.pattern.paths.lengths import OF_PATHS, is_length, length_name
+from graphdb.pattern.paths.lengths import is_length, length_name
 from graphdb.pattern.paths.search import Differing, PathSearch
 from graphdb.procedures.registry import Call
 from graphdb.relational.lowering.joins import all_of
 from graphdb.relational.lowering.needs import only_matches
 from graphdb.relational.lowering.semijoins import Semijoins
+from graphdb.relational.lowering.subquery_forms import (
+    calls_procedure,
+    collects,
+    is_existence,
+    is_volatile,
+    one_match,
+    query_of,
+    wants_all_shortest,
+)
 from graphdb.relational.program import Applied, Called, Computed, Counted
 from graphdb.relational.projection.grouped_vectors import counted, grouped_counts, groups_of
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
-from graphdb.relational.projection.return_clause import returns_each
 from graphdb.relational.projection.sql import Projection, listed
 from graphdb.relational.projection.vectorized import rows_of
 from graphdb.relational.vectors.algebra import Rows
@@ -119,9 +124,9 @@ class Subqueries(Semijoins):
             rest = [pair for pair in zip(names, found, strict=True) if pair[1].counted is None]
         for node, name, added in zip(nodes, names, found, strict=True):
             known[node] = column(name, added.type)
-            if _exists(node):
+            if is_existence(node):
                 known[node] = SqlValue(f"(b.{name} > 0)", BOOLEAN, counted=name)
-            elif isinstance(node, ast.ShortestPath) and not _several(node):
+            elif isinstance(node, ast.ShortestPath) and not wants_all_shortest(node):
                 assert added.type.element is not None
                 known[node] = SqlValue(f"(b.{name})[1]", added.type.element)
         if rest:
@@ -147,7 +152,7 @@ class Subqueries(Semijoins):
 
     def _plain_match(self, node: Subquery) -> tuple[list[ast.MatchClause], ast.Expression | None] | None:
         """Return a subquery's MATCH clauses and what is gathered of them where a plan matches them; see _one_match."""
-        one = _one_match(node)
+        one = one_match(node)
         return one if one is not None and all(map(self._is_plain, one[0])) else None
 
     def _added(
@@ -159,12 +164,12 @@ class Subqueries(Semijoins):
     ) -> _Added:
         """Return what a subquery adds to rows; the aliases of its join end in a suffix."""
         if one is None or any(self._aside(one[1])):
-            return self._queried(left, _query_of(node), _exists(node), _collects(node), suffix)
+            return self._queried(left, query_of(node), is_existence(node), collects(node), suffix)
         matches, value = one
         bound = self._bound_from(matches, left)
         shared = [name for name in bound.variables if name in left.variables]
         if value is None and not bound.residual and all(name in bound.vertex_of for name in shared):
-            return self._counted(left, bound, shared, _exists(node), suffix)
+            return self._counted(left, bound, shared, is_existence(node), suffix)
         return self._gathered(left, bound, value, suffix)
 
     def _counted(self, left: Relation, bound: BoundPattern, shared: Sequence[str], exists: bool, suffix: str) -> _Added:
@@ -218,8 +223,8 @@ class Subqueries(Semijoins):
         """
         free = free_variables(query)
         taken = [name for name in left.variables if name in free]
-        each = _is_volatile(query)
-        grouped = bool(taken) or each or _calls_procedure(query)
+        each = is_volatile(query)
+        grouped = bool(taken) or each or calls_procedure(query)
         r = f"r{suffix}"
         start, join, groups = UNIT, f"({{0}}) {r} ON TRUE", UNIT.source
         if grouped:
@@ -255,8 +260,8 @@ class Subqueries(Semijoins):
         taken = [name for name in dict.fromkeys(known) if name in free and name in relation.variables]
         how = "LEFT JOIN" if clause.optional else "JOIN"
         left = self._table(self._with_subqueries(relation, (), {*live, *taken}), {*live, *taken})
-        each = _is_volatile(clause.query)
-        grouped = bool(taken) or each or _calls_procedure(clause.query)
+        each = is_volatile(clause.query)
+        grouped = bool(taken) or each or calls_procedure(clause.query)
         start, join, groups = UNIT, "({0}) r ON TRUE", UNIT.source
         if grouped:
             start, join, groups = self._groups_of(left, taken, how, each=each)
@@ -412,108 +417,3 @@ def _is_argument(value: SqlValue) -> bool:
     while type.base is Base.LIST and type.element is not None:
         type = type.element
     return type.base in _PLAIN and not value.many
-
-
-def _calls_procedure(query: ast.Composite) -> bool:
-    """Whether a query calls a procedure, which must not happen where there are no rows to do it for."""
-    return any(isinstance(part, ast.ProcedureClause) for part in walk(query))
-
-
-def _is_volatile(query: ast.Composite) -> bool:
-    """Whether a query yields something else each time: then it runs for each row."""
-    return any(isinstance(part, ast.FunctionCall) and part.name.lower() in VOLATILE for part in walk(query))
-
-
-def _exists(node: Subquery) -> bool:
-    return isinstance(node, ast.PatternPredicate) or (isinstance(node, ast.Subquery) and node.kind == "exists")
-
-
-def _collects(node: Subquery) -> bool:
-    pattern = isinstance(node, (ast.PatternComprehension, ast.ShortestPath))
-    return pattern or (isinstance(node, ast.Subquery) and node.kind == "collect")
-
-
-def _several(node: ast.ShortestPath) -> bool:
-    """Whether all shortest paths are wanted."""
-    return node.pattern.selector is not None and node.pattern.selector.groups
-
-
-def _query_of(node: Subquery) -> ast.Composite:
-    """Return a subquery as a query that returns what is gathered of its rows: anything where that is their number."""
-    parts: Sequence[Sequence[ast.ClauseNode]]
-    once = False
-    match node:
-        case ast.PatternPredicate():
-            parts = [[ast.MatchClause((node.pattern,), span=node.span)]]
-        case ast.PatternComprehension():
-            match = ast.MatchClause((node.pattern,), where=node.where, span=node.span)
-            item = ast.ReturnItem(node.result, "item", "item", node.span)
-            parts = [[match, ast.ReturnClause((item,), span=node.span)]]
-        case ast.ShortestPath():
-            path = ast.Variable(f"{OF_PATHS} shortest", node.span)
-            shortest = ast.MatchClause((replace(node.pattern, variable=path),), span=node.span)
-            parts = [[shortest, ast.ReturnClause((ast.ReturnItem(path, "path", "path"),), span=node.span)]]
-        case ast.Subquery(query=ast.Query() as query):
-            parts = [query.clauses]
-        case ast.Subquery(query=ast.Composite() as union):
-            parts, once = union.parts, len(union.parts) > 1 and not union.keeps_all
-    each = all(returns_each(part[-1]) for part in parts if isinstance(part[-1], ast.ReturnClause))
-    any_will_do = each and not (once or _collects(node))
-    return ast.Composite(tuple(_returning(part, node.span, any_will_do) for part in parts), not once, node.span)
-
-
-def _one_match(node: Subquery) -> tuple[list[ast.MatchClause], ast.Expression | None] | None:
-    """Return a subquery's MATCH clauses, where it is but one plain pattern, and what is gathered of its matches.
-
-    That is None where only their number is wanted.  None instead of both where the subquery is more than that.
-    """
-    query = _query_of(node)
-    if len(query.parts) > 1:
-        return None
-    *clauses, returns = query.parts[0]
-    matches = leading(clauses)
-    if not matches or len(matches) < len(clauses):
-        return None
-    if not isinstance(returns, ast.ReturnClause) or returns.order_by or returns.star or not returns_each(returns):
-        return None
-    value = returns.items[0].expression if _collects(node) else None
-    return None if any(subqueries_in(value)) else (matches, value)
-
-
-def _returning(part: Sequence[ast.ClauseNode], span: Span, any_will_do: bool) -> tuple[ast.ClauseNode, ...]:
-    """Return a part of a subquery with something that it returns, the simplest where only its number of rows counts."""
-    one = ast.ReturnClause((ast.ReturnItem(ast.Literal(1, span), "one", "one", span),), span=span)
-    *clauses, last = part
-    if not isinstance(last, ast.ReturnClause):
-        return (*part, one)
-    return (*clauses, one) if any_will_do else tuple(part)
-
-
-def leading(clauses: Sequence[ast.ClauseNode], known: Collection[str] = ()) -> list[ast.MatchClause]:
-    """Return the MATCH clauses at the head of others that are one pattern together.
-
-    Where they start from rows, the ones of ``known`` names, a clause that has nothing to do with those before it is a
-    pattern of its own: what the rows say of either narrows it, and their product is never made.  So is one that names
-    an edge of those before it: which edge it is, their rows say; and one with which they would be too large.
-    """
-    found: list[ast.MatchClause] = []
-    names: set[str] = set()
-    edges: set[str] = set()
-    local: set[str] = set()
-    sizes = Sizes()
-    for clause in clauses:
-        if not isinstance(clause, ast.MatchClause) or clause.optional:
-            break
-        parts = (part for part in walk(clause.patterns) if isinstance(part, (ast.NodePattern, ast.EdgePattern)))
-        mine = {part.variable.name for part in parts if part.variable is not None}
-        if (found and known and not names & mine) or edges & mine:
-            break
-        edges |= edge_names(clause)
-        if not mine.isdisjoint(local):
-            break  # a subquery before it has that name for something of its own
-        if sizes.add(clause) > MOST and found:
-            break
-        names |= mine
-        local |= free_variables(tuple(subqueries_in(clause.where))) - names - {*known}
-        found.append(clause)
-    return found

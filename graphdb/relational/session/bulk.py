@@ -35,7 +35,7 @@ def load(
     watched = watching(state.progress if progress is None else progress)
     with state.at_home(), state.connection.guard(timeout) as raw, watched as report:
         state.admit()
-        state.connection.close_windows()  # the user's SQL may be what is loaded
+        state.connection.windows.close_unused()  # the user's SQL may be what is loaded
         return load(raw, state.catalog(), data, options, report, known, state.changed)
 
 

@@ -1,0 +1,135 @@
+"""Tables of Arrow that SQL sees under a name: for a piece of work, or one after the other under a name that lasts."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from graphdb.common.duckdb.fetch import register
+
+if TYPE_CHECKING:
+    import threading
+    from types import TracebackType
+
+    import duckdb
+    from numpy.typing import NDArray
+
+    from graphdb.common.arrow import Schema, Table
+    from graphdb.common.duckdb.transactions import Transactions
+
+_MOST = 64
+"""Names that stay registered, at most."""
+
+
+class _Owner(Protocol):
+    """The connection that sees them."""
+
+    raw: duckdb.DuckDBPyConnection
+    lock: threading.RLock
+    closed: bool
+    transactions: Transactions
+
+    def guard(self) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
+        """Hold the connection for a piece of work."""
+
+
+@dataclass(slots=True)
+class _Window:
+    """A registered name that shows one table after another."""
+
+    source: Any
+    schema: Schema
+
+    def shows(self, table: object) -> bool:
+        """Show a table, if nothing else is shown and its columns are the same."""
+        free = self.source.obj is None and getattr(table, "schema", None) == self.schema
+        if free:
+            self.source.obj = table
+        return free
+
+
+class Windows:
+    """What is registered under names that last, for one connection."""
+
+    def __init__(self, raw: duckdb.DuckDBPyConnection) -> None:
+        self._raw = raw
+        self._open: dict[str, _Window] = {}
+
+    def showing(self, name: str, table: object) -> _Window | None:
+        """Return a name's window, which shows a table from now on; None where there is none, or it cannot."""
+        window = self._open.get(name)
+        return window if window is not None and window.shows(table) else None
+
+    def forget(self, name: str) -> None:
+        """Note that a name is registered anew."""
+        self._open.pop(name, None)
+
+    def opened(self, name: str, source: Any) -> _Window:
+        """Return the window of a name that was just registered, and lasts."""
+        if len(self._open) >= _MOST:
+            self.close_unused()
+        window = self._open[name] = _Window(source, source.obj.schema)
+        return window
+
+    def close_unused(self) -> None:
+        """Take away the names that last and show nothing."""
+        for name in [name for name, window in self._open.items() if window.source.obj is None]:
+            self.close(name)
+
+    def close(self, name: str) -> None:
+        """Take away such a name, if it is registered."""
+        if name in self._open:
+            self._raw.unregister(name)
+            del self._open[name]
+
+
+class View:
+    """A table that SQL sees for a piece of work; see :meth:`graphdb.common.duckdb.connection.Connection.view`."""
+
+    __slots__ = ("_connection", "_lasting", "_name", "_table", "_window", "_windows")
+
+    def __init__(
+        self,
+        connection: _Owner,
+        windows: Windows,
+        name: str,
+        table: Table | Mapping[str, NDArray[Any]],
+        lasting: bool,
+    ) -> None:
+        self._connection, self._windows = connection, windows
+        self._name = name
+        self._table = table
+        self._lasting = lasting
+        self._window: _Window | None = None
+
+    def __enter__(self) -> None:
+        connection = self._connection
+        with connection.lock:
+            connection.transactions.leftovers.append(self._unregister)
+            self._window = self._windows.showing(self._name, self._table) if self._lasting else None
+            if self._window is not None:
+                return
+            with connection.guard() as raw:
+                source = register(raw, self._name, self._table)
+            self._windows.forget(self._name)
+            # The user's ROLLBACK takes away what is registered within a transaction.
+            if self._lasting and source is not None and not connection.transactions.inside:
+                self._window = self._windows.opened(self._name, source)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with self._connection.lock:
+            if not self._connection.closed:
+                import duckdb
+
+                with contextlib.suppress(duckdb.TransactionException):  # an error aborted it, and is on its way
+                    self._unregister()
+            self._connection.transactions.leftovers.remove(self._unregister)
+
+    def _unregister(self) -> None:
+        if self._window is None:
+            self._connection.raw.unregister(self._name)
+        else:
+            self._window.source.obj = None
