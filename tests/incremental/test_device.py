@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from graphdb.common.errors import DeviceError
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import frame, lists
-from graphdb.incremental.changes import Changes, Updates
+from graphdb.incremental.changes import Changes, Updates, VertexChanges
 from graphdb.incremental.device import engine, search
 from graphdb.incremental.device import lists as device_lists
 from graphdb.incremental.device.lists import DeviceLists
@@ -70,6 +70,9 @@ def test_a_device_finds_the_difference_of_all_matches(where: str) -> None:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(lists, "LEAST_MARKED", int(draw.choice([1, 2, 24])))
                 patch.setattr(device_lists, "RANKED", int(draw.choice([0, 1 << 14])))
+                patch.setattr(device_lists, "UNCOUNTED", int(draw.choice([0, 1 << 18])))
+                patch.setattr(device_lists, "_LEAST_PLACES", int(draw.choice([1, 1 << 8])))
+                patch.setattr(device_lists, "_LEAST_SPARE", int(draw.choice([0, 1 << 8])))
                 edges.compare(draw, _pinned(device))
 
         compared()
@@ -83,8 +86,10 @@ def test_a_device_follows_vertices(where: str) -> None:
         @given(st.integers(0, 1 << 32))
         def compared(seed: int) -> None:
             draw = np.random.default_rng(seed)
-            with chosen(lambda: bool(draw.random() < 0.7)):
-                vertices.compare(draw, partial(IncrementalMatcher, device=lambda: device))
+            with chosen(lambda: bool(draw.random() < 0.7)), pytest.MonkeyPatch.context() as patch:
+                patch.setattr(device_lists, "_LEAST_PLACES", int(draw.choice([1, 1 << 8])))
+                pinned = bool(draw.random() < 0.5)
+                vertices.compare(draw, partial(IncrementalMatcher, device=lambda: device, pinned=pinned))
 
         compared()
 
@@ -157,6 +162,8 @@ def test_batches_of_all_sizes_change_what_they_do_on_the_host(
     stream = Stream(draw, *SIZES[where])
     patterns = stream.patterns(mode)
     monkeypatch.setattr(lists, "LEAST_MARKED", 4)
+    monkeypatch.setattr(device_lists, "_SPARE", 1 << 30)  # the pool has to grow
+    monkeypatch.setattr(device_lists, "_LEAST_SPARE", 0)
     with opened(where) as device:
         matcher, counting = (_pinned(device)(stream.source, patterns) for _ in range(2))
         host = IncrementalMatcher(stream.source, patterns)
@@ -203,6 +210,21 @@ def assert_lists_as_on_the_host(matcher: IncrementalMatcher) -> None:
     assert copy._parallel.tolist() == host._parallel.tolist()
     table = copy._table.get()
     assert np.array_equal(table, image.table[:, : table.shape[1]])
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_updates_of_new_vertices_have_rows_made(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_lists, "_LEAST_PLACES", 1)  # too few for a batch, which is staged once more
+    draw = np.random.default_rng(5)
+    source, pattern = ArraySource([0], [1], [1], 2), edges._pattern([(0, 1), (1, 2)])
+    with opened(where) as device:
+        matcher, host = _pinned(device)(source, [pattern]), IncrementalMatcher(source, [pattern])
+        for each in (matcher, host):
+            each.apply(Updates([], [], [], []), vertices=VertexChanges(resources=300))
+        for size in (10, 10, 200, 100):
+            batch = Updates(np.ones(size, int), *draw.integers(0, 300, (2, size)), draw.random(size) < 0.8)
+            assert matcher.count(batch, [size]).tolist() == host.count(batch, [size]).tolist()
+            assert_lists_as_on_the_host(matcher)
 
 
 @pytest.mark.parametrize("where", WHERE)

@@ -2,12 +2,64 @@
 // here each list is a segment.  A batch's changes, sorted by list, are merged into theirs by a warp for each list that it
 // changes; one that outgrows its segment moves to one of at least twice the size.
 //
-// What a batch deletes stays until the batch ends, marked as gone from the new version.  `changes` are in no order, each
-// entry once, and what is inserted is not there; `order` sorts them by `keys`, list and far end.
+// What a batch deletes stays until the batch ends, marked as gone from the new version.  Of the entries that updates have,
+// each list counts its own, gets that many seats, and sorts them; lists come in any order.  No kernel waits for the host,
+// which knows at most how many entries there are.
 
 #include "delta.cuh"
 
 const int RANKERS = 8;
+
+// An entry that may change, as it is sorted in its list: by far end, key, and where it came from.
+struct Dealt {
+  int far, key, origin, entry;
+};
+
+// An entry, sorted, and its place in its list; -1: nothing changes by it.
+struct Sorted {
+  int entry, place;
+};
+
+// Where a list's entries are among those sorted.
+struct Part {
+  int start, count;
+};
+
+// A changed list: its row, and the unit that it is to move to once the pool has so many, or -1.
+struct Group {
+  int row, target;
+};
+
+// A batch: its updates, what may change by them, how that is sorted, and what changes: sorted by list and far end, with each
+// change's place in its list and the insertions before it there, and where each list's changes begin.
+struct Batch {
+  const Update *updates;
+  Change *entries;
+  i64 *keys;       // by entry, the row of its list, and in the lower half its far end
+  int *origins;    // by entry, its update
+  int *seats;      // by entry, which of its list's it is
+  Dealt *dealt;
+  Sorted *sorted;
+  Part *parts;
+  Change *changes;
+  int *places, *gained;
+  i64 *starts;
+  Group *groups;
+  i64 count;       // of the updates, or of entries that are given
+  i64 there;       // whether the lists have the changes already
+  i64 late_room;   // entries of vertices out of range that may get rows
+  i64 room;        // units of the pool
+  u64 found, late, full;  // entries, those out of range, and whether these are too many
+  u64 segments;    // how many lists have entries, and in the lower half seats
+  u64 left;        // how many lists change, and in the lower half changes
+  u64 units;       // that are used
+  u64 waiting;     // whether lists wait for the pool to grow
+};
+#include "delta_batch_layout.cuh"
+
+// The calling thread among all, and how many there are.
+__device__ __forceinline__ i64 self() { return blockIdx.x * (i64)blockDim.x + threadIdx.x; }
+__device__ __forceinline__ i64 all() { return gridDim.x * (i64)blockDim.x; }
 
 // Visit the entries that an edge has in all relations that take it: relation, near end, far end and key.
 template <typename Visit>
@@ -24,65 +76,33 @@ __device__ __forceinline__ void each_entry(const Lists &lists, const Update &upd
   }
 }
 
-// How many entries each update has; in the upper half of the number, those of vertices out of range.
-extern "C" __global__ void count_entries(const Lists *given, const Update *updates, i64 count, i64 *numbers) {
+// How many entries updates have, and how many of vertices out of range.
+extern "C" __global__ void count_entries(const Lists *given, Batch *batch) {
   const Lists &lists = *given;
-  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  i64 number = 0;
-  each_entry(lists, updates[i], [&](int relation, int near, int far, int key) {
-    number += 1 + ((i64)(range_row(lists, relation, near) < 0) << 32);
-  });
-  numbers[i] = number;
+  i64 number = 0, late = 0;
+  for (i64 i = self(); i < batch->count; i += all())
+    each_entry(lists, batch->updates[i], [&](int relation, int near, int far, int key) {
+      ++number, late += range_row(lists, relation, near) < 0;
+    });
+  if (number) atomicAdd(&batch->found, (u64)number);
+  if (late) atomicAdd(&batch->late, (u64)late);
 }
 
-// The entries of updates, in order.
-extern "C" __global__ void expand(const Lists *given, const Update *updates, i64 count, const i64 *numbers,
-                                  Change *changes) {
-  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  const Update update = updates[i];
-  Change *change = changes + (u32)numbers[i];
-  each_entry(*given, update, [&](int relation, int near, int far, int key) {
-    *change++ = {relation, near, far, key, update.inserted ? NEW : OLD};
-  });
+// Tell the host what count_entries() found, and begin again.
+extern "C" __global__ void tell_entries(Batch *batch, volatile i64 *told) {
+  told[0] = batch->found, told[1] = batch->late;
+  batch->found = batch->late = 0;
+  __threadfence_system();
 }
 
-// Whether each sorted change is one: the last of its entry, and not as the list has it.
-extern "C" __global__ void find_wanted(const Lists *given, const Change *changes, const i64 *keys, const i64 *order,
-                                       i64 count, i64 *wanted) {
-  const Lists &lists = *given;
-  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  const Change change = changes[order[i]];
-  const i64 key = keys[order[i]];
-  wanted[i] = 0;
-  if (i + 1 < count && keys[order[i + 1]] == key && changes[order[i + 1]].key == change.key) return;
-  const Row row = lists.rows[key >> 32];
-  const int begin = row.begin * UNIT, end = begin + row.size;
-  int at = lower(lists.neighbours, begin, end, change.far);
-  while (at < end && lists.neighbours[at] == change.far && lists.codes[at] >> KEY_SHIFT < change.key) ++at;
-  const bool there = at < end && lists.neighbours[at] == change.far && lists.codes[at] >> KEY_SHIFT == change.key;
-  wanted[i] = there == (change.versions == OLD);
-}
-
-// The changes that are some, with their keys, sorted.
-extern "C" __global__ void gather(const Change *changes, const i64 *keys, const i64 *order, i64 count, const i64 *places,
-                                  Change *found, i64 *found_keys, i64 *found_order) {
-  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
-  if (i >= count || places[i + 1] == places[i]) return;
-  const i64 to = places[i];
-  found[to] = changes[order[i]], found_keys[to] = keys[order[i]], found_order[to] = to;
-}
-
-// Give each changed list a row, and each change its key.
-extern "C" __global__ void locate(const Lists *given, const Change *changes, i64 count, i64 *keys) {
-  const Lists &lists = *given;
-  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  const Change change = changes[i];
+// Give an entry a seat in its list, and the list a row.
+__device__ __forceinline__ void seat(const Lists &lists, Batch &batch, i64 at, const Change &change, int origin) {
   i64 row = range_row(lists, change.relation, change.near);
   if (row < 0) {
+    if ((i64)atomicAdd(&batch.late, 1ull) >= batch.late_room) {
+      batch.full = 1, batch.keys[at] = -1;
+      return;
+    }
     const u64 key = late_key(change.relation, change.near);
     i64 place = first_place(lists, key);
     for (;; place = (place + 1) & lists.late_mask) {
@@ -91,7 +111,255 @@ extern "C" __global__ void locate(const Lists *given, const Change *changes, i64
     }
     row = lists.late_base + place;
   }
-  keys[i] = row << 32 | (u32)change.far;
+  batch.keys[at] = row << 32 | (u32)change.far;
+  batch.origins[at] = origin;
+  batch.seats[at] = atomicAdd(&lists.rows[row].group, 1);
+}
+
+// The entries of updates.
+extern "C" __global__ void expand(const Lists *given, Batch *own) {
+  Batch &batch = *own;
+  for (i64 i = self(); i < batch.count; i += all()) {
+    const Update update = batch.updates[i];
+    each_entry(*given, update, [&](int relation, int near, int far, int key) {
+      const i64 at = (i64)atomicAdd(&batch.found, 1ull);
+      const Change change = {relation, near, far, key, update.inserted ? NEW : OLD};
+      batch.entries[at] = change;
+      seat(*given, batch, at, change, (int)i);
+    });
+  }
+}
+
+// The same of entries that are given.
+extern "C" __global__ void locate(const Lists *given, Batch *own) {
+  Batch &batch = *own;
+  for (i64 i = self(); i < batch.count; i += all()) seat(*given, batch, i, batch.entries[i], (int)i);
+  if (self() == 0) batch.found = (u64)batch.count;
+}
+
+// Take all seats back, where there are too few rows.
+extern "C" __global__ void leave(const Lists *given, const Batch *batch) {
+  for (i64 i = self(); i < (i64)batch->found; i += all())
+    if (batch->keys[i] >= 0) given->rows[batch->keys[i] >> 32].group = 0;
+}
+
+__device__ __forceinline__ Row &row_at(const Lists &lists, const Batch &batch, i64 entry) {
+  return lists.rows[batch.keys[entry] >> 32];
+}
+
+// Where the seats of each list begin.
+extern "C" __global__ void divide(const Lists *given, Batch *own) {
+  Batch &batch = *own;
+  for (i64 i = self(); i < (i64)batch.found && !batch.full; i += all()) {
+    if (batch.seats[i]) continue;
+    Row &row = row_at(*given, batch, i);
+    const u64 before = atomicAdd(&batch.segments, 1ull << 32 | (u32)row.group);
+    batch.parts[before >> 32] = {(int)(u32)before, row.group};
+    row.group = (int)(before >> 32) + 1;
+  }
+}
+
+// Entries take their seats.
+extern "C" __global__ void deal(const Lists *given, Batch *own) {
+  const Batch &batch = *own;
+  for (i64 i = self(); i < (i64)batch.found && !batch.full; i += all()) {
+    const Part part = batch.parts[row_at(*given, batch, i).group - 1];
+    batch.dealt[part.start + batch.seats[i]] = {batch.entries[i].far, batch.entries[i].key, batch.origins[i], (int)i};
+  }
+}
+
+// Where an entry is in its list, or is to be; whether something changes by it: it is the last update of its entry, and not
+// as the list has it.
+__device__ __forceinline__ void settle(const Lists &lists, const Batch &batch, int entry, i64 to, bool last) {
+  const Change change = batch.entries[entry];
+  const Row row = row_at(lists, batch, entry);
+  const int begin = row.begin * UNIT, end = begin + row.size;
+  int at = lower(lists.neighbours, begin, end, change.far);
+  while (at < end && lists.neighbours[at] == change.far && lists.codes[at] >> KEY_SHIFT < change.key) ++at;
+  const bool there = at < end && lists.neighbours[at] == change.far && lists.codes[at] >> KEY_SHIFT == change.key;
+  const bool wanted = batch.there || (last && there == (change.versions == OLD));
+  batch.sorted[to] = {entry, wanted ? at - begin : -1};
+}
+
+// Sort the entries of each list by counting those before each: 8 lanes for each.
+extern "C" __global__ void rank(const Lists *given, Batch *own) {
+  const Batch &batch = *own;
+  const i64 count = batch.full ? 0 : (i64)batch.found;
+  const int lane = threadIdx.x % RANKERS;
+  for (i64 first = self() / WARP * (WARP / RANKERS); first < count; first += all() / RANKERS) {
+    const i64 i = first + LANE / RANKERS;
+    int before = 0, later = 0, start = 0;
+    if (i < count) {
+      const Part part = batch.parts[row_at(*given, batch, i).group - 1];
+      const int far = (int)batch.keys[i], key = batch.entries[i].key, origin = batch.origins[i];
+      start = part.start;
+      for (int j = lane; j < part.count; j += RANKERS) {
+        const Dealt other = batch.dealt[start + j];
+        const bool same = other.far == far && other.key == key;
+        before += other.far < far || (other.far == far && other.key < key) || (same && other.origin < origin);
+        later |= same && other.origin > origin;
+      }
+    }
+    for (int by = RANKERS / 2; by; by >>= 1)
+      before += __shfl_xor_sync(FULL, before, by), later |= __shfl_xor_sync(FULL, later, by);
+    if (i < count && lane == 0) settle(*given, batch, (int)i, start + before, !later);
+  }
+}
+
+// Entries of one list and far end are ordered by their keys; those of one entry as they came.
+extern "C" __global__ void untie(const Batch *batch, i64 *order) {
+  const i64 first = self(), count = (i64)batch->found;
+  if (first >= count) return;
+  const i64 key = batch->keys[order[first]];
+  if (first > 0 && batch->keys[order[first - 1]] == key) return;
+  for (i64 at = first + 1; at < count && batch->keys[order[at]] == key; ++at) {
+    const i64 moved = order[at];
+    const int label = batch->entries[moved].key, origin = batch->origins[moved];
+    i64 to = at;
+    for (; to > first; --to) {
+      const i64 other = order[to - 1];
+      if (batch->entries[other].key < label || (batch->entries[other].key == label && batch->origins[other] < origin)) break;
+      order[to] = other;
+    }
+    order[to] = moved;
+  }
+}
+
+// What divide(), deal() and rank() do, for entries that are sorted.
+extern "C" __global__ void line_up(const Lists *given, Batch *own, const i64 *order) {
+  Batch &batch = *own;
+  const i64 i = self(), count = (i64)batch.found;
+  if (i >= count) return;
+  const i64 key = batch.keys[order[i]];
+  if (i == 0 || batch.keys[order[i - 1]] >> 32 != key >> 32)
+    batch.parts[atomicAdd(&batch.segments, 1ull << 32) >> 32] = {(int)i, row_at(*given, batch, order[i]).group};
+  const bool last = i + 1 == count || batch.keys[order[i + 1]] != key ||
+                    batch.entries[order[i + 1]].key != batch.entries[order[i]].key;
+  settle(*given, batch, (int)order[i], i, last);
+}
+
+// Move a list's entries up by the insertions before them, the last ones first, and put these in.
+__device__ __forceinline__ void insert(const Lists &lists, const Batch &batch, i64 group, Row &row, int unit, int inserted,
+                                       int room) {
+  const i64 first = batch.starts[group], last = batch.starts[group + 1];
+  const bool moved = unit != row.begin;
+  const int from = row.begin * UNIT, to = unit * UNIT, size = row.size, deleted = (int)(last - first) - inserted;
+  for (int end = size; inserted + moved && end > 0; end -= WARP) {
+    const int at = end - 1 - LANE;
+    int value = 0, code = 0, by = 0;
+    if (at >= 0) {
+      value = lists.neighbours[from + at], code = lists.codes[from + at];
+      i64 low = first, high = last;  // the first change whose place is behind
+      while (low < high) {
+        const i64 middle = (low + high) / 2;
+        if (batch.places[middle] <= at)
+          low = middle + 1;
+        else
+          high = middle;
+      }
+      by = low < last ? batch.gained[low] : inserted;
+    }
+    if (!__any_sync(FULL, by + moved)) break;
+    __syncwarp();
+    if (at >= 0) lists.neighbours[to + at + by] = value, lists.codes[to + at + by] = code;
+    __syncwarp();
+  }
+  for (i64 i = first + LANE; i < last; i += WARP) {
+    const Change change = batch.changes[i];
+    if (change.versions != NEW) continue;
+    const int at = to + batch.places[i] + batch.gained[i];
+    lists.neighbours[at] = change.far;
+    lists.codes[at] = change.key << KEY_SHIFT | NEW;
+    mark(lists, change.relation, row.marks, change.far, true);
+  }
+  __syncwarp();
+  if (LANE == 0) {
+    row.begin = unit, row.size = size + inserted, row.room = room;
+    row.after += inserted - deleted;
+    row.both -= deleted;
+  }
+}
+
+// Units that a list of some entries gets.
+__device__ __forceinline__ int units_of(int size) {
+  int units = 1;
+  while (units * UNIT < size) units *= 2;
+  return units;
+}
+
+// Whether an insertion, sorted, has a parallel entry: in its list, or before it in the batch.
+__device__ __forceinline__ bool joins(const Lists &lists, const Batch &batch, const Row &row, const Sorted *first, int i) {
+  const int far = batch.entries[first[i].entry].far, begin = row.begin * UNIT, at = begin + first[i].place;
+  if (at > begin && lists.neighbours[at - 1] == far) return true;
+  if (at < begin + row.size && lists.neighbours[at] == far) return true;
+  for (int j = i - 1; j >= 0 && batch.entries[first[j].entry].far == far; --j)
+    if (first[j].place >= 0 && batch.entries[first[j].entry].versions == NEW) return true;
+  return false;
+}
+
+// Write what changes in a list, and merge it into the list: by a warp.
+__device__ __forceinline__ void merge_part(const Lists &lists, Batch &batch, const Part &part) {
+  const Sorted *sorted = batch.sorted + part.start;
+  const i64 number = batch.keys[sorted[0].entry] >> 32;
+  Row &row = lists.rows[number];
+  int wanted = 0, inserted = 0, done = 0;
+  for (int at = 0; at < part.count; at += WARP)
+    wanted += __popc(__ballot_sync(FULL, at + LANE < part.count && sorted[at + LANE].place >= 0));
+  u64 before = 0;
+  if (LANE == 0 && wanted) before = atomicAdd(&batch.left, 1ull << 32 | (u32)wanted);
+  before = __shfl_sync(FULL, before, 0);
+  const i64 group = (i64)(before >> 32), first = (u32)before;
+  if (LANE == 0) row.group = wanted ? (int)group + 1 : 0;
+  if (!wanted) return;
+  for (int at = 0; at < part.count; at += WARP) {
+    const bool on = at + LANE < part.count && sorted[at + LANE].place >= 0;
+    Change change = {};
+    if (on) change = batch.entries[sorted[at + LANE].entry];
+    const bool gains = on && change.versions == NEW;
+    const u32 mask = __ballot_sync(FULL, on), gain = __ballot_sync(FULL, gains), below = (1u << LANE) - 1;
+    if (on) {
+      const i64 to = first + done + __popc(mask & below);
+      const int place = sorted[at + LANE].place;
+      batch.changes[to] = change, batch.places[to] = place, batch.gained[to] = inserted + __popc(gain & below);
+      if (!batch.there && change.versions == OLD) lists.codes[row.begin * UNIT + place] &= ~NEW;
+      if (!batch.there && gains && joins(lists, batch, row, sorted, at + LANE))
+        atomicAdd((u64 *)lists.parallel + change.relation, 1ull);
+    }
+    done += __popc(mask), inserted += __popc(gain);
+  }
+  const int size = row.size + inserted;
+  int unit = row.begin, room = row.room, target = -1;
+  if (!batch.there && size > room) {
+    const int units = units_of(size);
+    if (LANE == 0) unit = (int)atomicAdd(&batch.units, (u64)units);
+    unit = __shfl_sync(FULL, unit, 0), room = units * UNIT;
+    if (unit + (i64)units > batch.room) target = unit;
+  }
+  if (LANE == 0) {
+    batch.starts[group] = first, batch.starts[group + 1] = first + wanted;  // where the next one's begin, which writes the same
+    batch.groups[group] = {(int)number, target};
+    if (target >= 0) batch.waiting = 1;
+  }
+  __syncwarp();
+  if (!batch.there && target < 0) insert(lists, batch, group, row, unit, inserted, room);
+}
+
+extern "C" __global__ void merge(const Lists *given, Batch *batch) {
+  const i64 parts = batch->full ? 0 : (i64)(batch->segments >> 32);
+  for (i64 g = self() / WARP; g < parts; g += all() / WARP) merge_part(*given, *batch, batch->parts[g]);
+}
+
+// Merge what had to wait for the pool to grow.
+extern "C" __global__ void merge_rest(const Lists *given, Batch *own) {
+  Batch &batch = *own;
+  for (i64 g = self() / WARP; g < (i64)(batch.left >> 32); g += all() / WARP) {
+    const Group group = batch.groups[g];
+    if (group.target < 0) continue;
+    Row &row = given->rows[group.row];
+    const i64 last = batch.starts[g + 1] - 1;
+    const int inserted = batch.gained[last] + (batch.changes[last].versions == NEW);
+    insert(*given, batch, g, row, group.target, inserted, units_of(row.size + inserted) * UNIT);
+  }
 }
 
 // Rows of vertices out of range that a smaller table had, or the host's, now that this one is empty.
@@ -104,164 +372,16 @@ extern "C" __global__ void adopt(const Lists *given, const u64 *keys, const Row 
   lists.rows[lists.late_base + place] = rows[i];
 }
 
-// Changes of one list and far end are ordered by their labels; those of one entry stay as they are.
-extern "C" __global__ void untie(const Change *changes, const i64 *keys, i64 count, i64 *order) {
-  const i64 first = blockIdx.x * (i64)blockDim.x + threadIdx.x;
-  if (first >= count) return;
-  const i64 key = keys[order[first]];
-  if (first > 0 && keys[order[first - 1]] == key) return;
-  for (i64 at = first + 1; at < count && keys[order[at]] == key; ++at) {
-    const i64 moved = order[at];
-    i64 to = at;
-    for (; to > first && changes[order[to - 1]].key > changes[moved].key; --to) order[to] = order[to - 1];
-    order[to] = moved;
-  }
-}
-
-// Sort some thousand changes by what argsort and untie() sort them by, each counting those before it: 8 lanes for each.
-extern "C" __global__ void rank(const Change *changes, const i64 *keys, i64 count, i64 *order) {
-  const i64 i = (blockIdx.x * (i64)blockDim.x + threadIdx.x) / RANKERS;
-  int before = 0;
-  if (i < count) {
-    const i64 key = keys[i];
-    const int label = changes[i].key;
-    for (i64 j = threadIdx.x % RANKERS; j < count; j += RANKERS) {
-      const i64 other = keys[j];
-      before += other < key;
-      if (other == key && j != i) before += changes[j].key < label || (changes[j].key == label && j < i);
-    }
-  }
-  for (int by = RANKERS / 2; by; by >>= 1) before += __shfl_xor_sync(FULL, before, by);
-  if (i < count && threadIdx.x % RANKERS == 0) order[before] = i;
-}
-
-// Of sorted changes, those that are the first of their list, and in the lower half of the number insertions: summed up,
-// they are the lists and the insertions before each.  There are `*left`, and space for `bound`: the host does not know yet.
-extern "C" __global__ void group(const Change *changes, const i64 *keys, const i64 *order, const i64 *left, i64 bound, i64 *sums) {
-  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
-  if (i >= bound) return;
-  if (i >= *left) {
-    sums[i] = 0;
-    return;
-  }
-  const i64 first = i == 0 || keys[order[i]] >> 32 != keys[order[i - 1]] >> 32;
-  sums[i] = first << 32 | (changes[order[i]].versions == NEW);
-}
-
-__device__ __forceinline__ i64 lists_before(const i64 *sums, i64 i) { return sums[i] >> 32; }
-__device__ __forceinline__ int gained_before(const i64 *sums, i64 i) { return (int)(u32)sums[i]; }
-
-// Where each change is in its list, or is to be; deletions leave the new version.  `starts` becomes where the changes of each
-// list begin.  Those that are `there` already are only looked up.
-extern "C" __global__ void place(const Lists *given, const Change *changes, const i64 *keys, const i64 *order, const i64 *left,
-                                 const i64 *sums, i64 there, i64 *starts, int *places) {
-  const Lists &lists = *given;
-  const i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x, count = *left;
-  if (i >= count) return;
-  const Change change = changes[order[i]];
-  const Row &row = lists.rows[keys[order[i]] >> 32];
-  const int begin = row.begin * UNIT, end = begin + row.size;
-  int at = lower(lists.neighbours, begin, end, change.far);
-  while (at < end && lists.neighbours[at] == change.far && lists.codes[at] >> KEY_SHIFT < change.key) ++at;
-  places[i] = at - begin;
-  if (!there && change.versions == OLD) lists.codes[at] &= ~NEW;
-  if (!there && change.versions == NEW) {
-    bool joined = (at > begin && lists.neighbours[at - 1] == change.far) || (at < end && lists.neighbours[at] == change.far);
-    for (i64 j = i; !joined && j > 0 && keys[order[j - 1]] == keys[order[i]]; --j)
-      joined = changes[order[j - 1]].versions == NEW;
-    if (joined) atomicAdd((u64 *)lists.parallel + change.relation, 1ull);
-  }
-  const i64 group = lists_before(sums, i);
-  if (lists_before(sums, i + 1) > group) {
-    starts[group] = i;
-    lists.rows[keys[order[i]] >> 32].group = (int)group + 1;
-  }
-  if (i == count - 1) starts[lists_before(sums, count)] = count;
-}
-
-// How many units each list needs that does not fit its segment.
-extern "C" __global__ void space(const Lists *given, const i64 *keys, const i64 *order, const i64 *starts, const i64 *left,
-                                 i64 bound, const i64 *sums, i64 *units) {
-  const i64 g = blockIdx.x * (i64)blockDim.x + threadIdx.x;
-  if (g >= bound) return;
-  units[g] = 0;
-  if (g >= lists_before(sums, *left)) return;
-  const Row row = given->rows[keys[order[starts[g]]] >> 32];
-  const i64 size = row.size + gained_before(sums, starts[g + 1]) - gained_before(sums, starts[g]);
-  i64 room = 1;
-  while (room * UNIT < size) room *= 2;
-  if (size > row.room) units[g] = room;
-}
-
-// What the host waits for: how many changes there are, and lists, how many units these need where that is asked for, and
-// how many parallel edges the relations have.
-extern "C" __global__ void tell(const Lists *given, const i64 *left, const i64 *sums, const i64 *units, i64 relations,
-                                volatile i64 *found) {
-  if (threadIdx.x == 0) found[0] = *left, found[1] = lists_before(sums, *left), found[2] = units ? *units : 0;
-  for (i64 i = threadIdx.x; i < relations; i += blockDim.x) found[3 + i] = given->parallel[i];
-  __threadfence_system();
-}
-
-// Merge the insertions into their lists, each by a warp: entries move up by the insertions before them, the last ones
-// first.
-extern "C" __global__ void merge(const Lists *given, const Change *changes, const i64 *keys, const i64 *order,
-                                 const i64 *starts, const i64 *sums, const int *places, const i64 *units, i64 used,
-                                 i64 groups) {
-  const Lists &lists = *given;
-  const i64 g = (blockIdx.x * (i64)blockDim.x + threadIdx.x) / WARP;
-  if (g >= groups) return;
-  const i64 first = starts[g], last = starts[g + 1];
-  Row &row = lists.rows[keys[order[first]] >> 32];
-  const int before = gained_before(sums, first), inserted = gained_before(sums, last) - before, deleted = (int)(last - first) - inserted;
-  const bool moved = units[g + 1] > units[g];
-  const int from = row.begin * UNIT, begin = (int)(moved ? used + units[g] : row.begin), to = begin * UNIT;
-  const int size = row.size, room = row.room;
-  for (int end = size; inserted + moved && end > 0; end -= WARP) {
-    const int at = end - 1 - LANE;
-    int value = 0, code = 0, by = 0;
-    if (at >= 0) {
-      value = lists.neighbours[from + at], code = lists.codes[from + at];
-      i64 low = first, high = last;  // the first change whose place is behind
-      while (low < high) {
-        const i64 middle = (low + high) / 2;
-        if (places[middle] <= at)
-          low = middle + 1;
-        else
-          high = middle;
-      }
-      by = gained_before(sums, low) - before;
-    }
-    if (!__any_sync(FULL, by + moved)) break;
-    __syncwarp();
-    if (at >= 0) lists.neighbours[to + at + by] = value, lists.codes[to + at + by] = code;
-    __syncwarp();
-  }
-  for (i64 i = first + LANE; i < last; i += WARP) {
-    const Change &change = changes[order[i]];
-    if (change.versions != NEW) continue;
-    const i64 at = to + places[i] + gained_before(sums, i) - before;
-    lists.neighbours[at] = change.far;
-    lists.codes[at] = change.key << KEY_SHIFT | NEW;
-    mark(lists, change.relation, row.marks, change.far, true);
-  }
-  __syncwarp();
-  if (LANE == 0) {
-    row.begin = begin, row.size = size + inserted;
-    row.room = moved ? (int)(units[g + 1] - units[g]) * UNIT : room;
-    row.after += inserted - deleted;
-    row.both -= deleted;
-  }
-}
-
 // End a batch: what is in `version` is in both from now on, and the rest goes; a warp for each list.
-extern "C" __global__ void finish(const Lists *given, const Change *changes, const i64 *keys, const i64 *order, const i64 *starts,
-                                  const int *places, i64 groups, i64 version) {
+extern "C" __global__ void finish(const Lists *given, const Batch *own, i64 version) {
   const Lists &lists = *given;
-  const i64 g = (blockIdx.x * (i64)blockDim.x + threadIdx.x) / WARP;
-  if (g >= groups) return;
-  Row &row = lists.rows[keys[order[starts[g]]] >> 32];
+  const Batch &batch = *own;
+  const Change *changes = batch.changes;
+  const i64 *starts = batch.starts, g = self() / WARP;
+  if (g >= (i64)(batch.left >> 32)) return;
+  Row &row = lists.rows[batch.groups[g].row];
   const int size = row.size, begin = row.begin * UNIT;
-  int left = places[starts[g]];
+  int left = batch.places[starts[g]];
   for (int at = left; at < size; at += WARP) {
     const bool on = at + LANE < size;
     const int value = on ? lists.neighbours[begin + at + LANE] : 0, code = on ? lists.codes[begin + at + LANE] : 0;
@@ -274,15 +394,15 @@ extern "C" __global__ void finish(const Lists *given, const Change *changes, con
     __syncwarp();
   }
   __syncwarp();
-  const bool parallel = lists.parallel[changes[order[starts[g]]].relation] > 0;
+  const bool parallel = lists.parallel[changes[starts[g]].relation] > 0;
   for (i64 i = starts[g] + LANE; (row.marks || parallel) && i < starts[g + 1]; i += WARP) {
-    const Change &change = changes[order[i]];
+    const Change &change = changes[i];
     int at = lower(lists.neighbours, begin, begin + left, change.far);
     const bool there = at < begin + left && lists.neighbours[at] == change.far;
     mark(lists, change.relation, row.marks, change.far, there);
-    if (!parallel || (i > starts[g] && changes[order[i - 1]].far == change.far)) continue;
+    if (!parallel || (i > starts[g] && changes[i - 1].far == change.far)) continue;
     int gone = 0, stay = 0;  // of the entries with this far end
-    for (i64 j = i; j < starts[g + 1] && changes[order[j]].far == change.far; ++j) gone += !(changes[order[j]].versions & version);
+    for (i64 j = i; j < starts[g + 1] && changes[j].far == change.far; ++j) gone += !(changes[j].versions & version);
     for (; at < begin + left && lists.neighbours[at] == change.far; ++at) ++stay;
     const int fewer = max(gone + stay - 1, 0) - max(stay - 1, 0);
     if (fewer) atomicAdd((u64 *)lists.parallel + change.relation, (u64)-(i64)fewer);
@@ -290,13 +410,8 @@ extern "C" __global__ void finish(const Lists *given, const Change *changes, con
   if (LANE == 0) row.size = row.before = row.after = row.both = left, row.group = 0;
 }
 
-// Encode the vertices of changed lists again (§IV-B): each for the pattern vertices to which their lengths matter.
-extern "C" __global__ void encode(const Lists *given, const Change *changes, const i64 *order, const i64 *starts,
-                                  i64 groups) {
-  const Lists &lists = *given;
-  const i64 g = blockIdx.x * (i64)blockDim.x + threadIdx.x;
-  if (g >= groups) return;
-  const Change &change = changes[order[starts[g]]];
+// Encode the vertices of a changed list again (§IV-B): each for the pattern vertices to which its length matters.
+__device__ __forceinline__ void encode_near(const Lists &lists, const Change &change) {
   for (i64 i = lists.counter_starts[change.relation]; i < lists.counter_starts[change.relation + 1]; ++i) {
     const i64 *vertex = lists.pattern_vertices + lists.counters[i * COUNTER_CELLS] * VERTEX_CELLS;
     bool fits = true;
@@ -310,4 +425,19 @@ extern "C" __global__ void encode(const Lists *given, const Change *changes, con
     else
       atomicAnd(word, ~(1ull << vertex[1]));
   }
+}
+
+// Encode the vertices of all changed lists; if `told` is given, tell the host of the batch: its lists and changes, units
+// used, whether there was no space for all rows or lists, the entries out of range, and how many parallel edges the
+// relations have.
+extern "C" __global__ void encode(const Lists *given, const Batch *batch, volatile i64 *told, i64 relations) {
+  if (told && blockIdx.x == 0) {
+    if (threadIdx.x == 0) {
+      told[0] = (i64)batch->left, told[1] = (i64)batch->units, told[2] = (i64)batch->full;
+      told[3] = (i64)batch->waiting, told[4] = (i64)batch->late;
+    }
+    for (i64 i = threadIdx.x; i < relations; i += blockDim.x) told[5 + i] = given->parallel[i];
+    __threadfence_system();
+  }
+  for (i64 g = self(); g < (i64)(batch->left >> 32); g += all()) encode_near(*given, batch->changes[batch->starts[g]]);
 }

@@ -66,7 +66,7 @@ struct Warp : Sharing {
     if (LANE == 0) count = list.end - list.begin - list.mixed;
     if (list.mixed)  // of the entries that are not in both versions, which are those of the batch
       for (i64 i = search.starts[list.group - 1] + LANE; i < search.starts[list.group]; i += WARP) {
-        const Change &change = search.changes[search.order[i]];
+        const Change &change = search.changes[i];
         count += change.versions == sign && follows(change.key, near, change.far, late);
       }
     for (int i = own[4] + LANE; i < own[8]; i += WARP) {

@@ -6,7 +6,7 @@
 struct Search {
   const Lists *lists;
   const Change *changes;
-  const i64 *order, *starts;  // what sorts them, and where those of each list that they change begin
+  const i64 *starts;          // where those of each list that they change begin
   i64 first, last;            // of the changes, those searched
   const int *plans, *plan_starts, *plan_numbers, *steps, *legs, *checks, *copies, *values;
   i64 slots, levels, most_legs, columns, table_row;

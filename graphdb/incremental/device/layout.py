@@ -20,8 +20,29 @@ LISTS = (
     "parallel",
 )
 """``Lists``."""
+BATCH = (
+    *("updates", "entries", "keys", "origins", "seats", "dealt", "sorted", "parts"),
+    *("changes", "places", "gained", "starts", "groups", "count", "there", "late_room", "room"),
+    *("found", "late", "full", "segments", "left", "units", "waiting"),
+)
+"""``Batch`` of ``delta_lists.cu``."""
+BATCH_BYTES = {
+    "entries": 4 * len(CHANGE),
+    "keys": 8,
+    "origins": 4,
+    "seats": 4,
+    "dealt": 16,
+    "sorted": 8,
+    "parts": 8,
+    "changes": 4 * len(CHANGE),
+    "places": 4,
+    "gained": 4,
+    "starts": 8,
+    "groups": 8,
+}
+"""Bytes of each array of a batch for an entry."""
 SEARCH = (
-    *("lists", "changes", "order", "starts", "first", "last"),
+    *("lists", "changes", "starts", "first", "last"),
     *("plans", "plan_starts", "plan_numbers", "steps", "legs", "checks", "copies", "values"),
     *("slots", "levels", "most_legs", "columns", "table_row", "limit", "rows", "state", "stop"),
     *("turns", "queue", "desk", "queue_places"),
@@ -68,6 +89,7 @@ HEADERS.update(
         + structure("Change", CHANGE, 4)
         + structure("Update", UPDATE, 4)
         + structure("Lists", LISTS),
+        "delta_batch_layout.cuh": structure("Batch", BATCH),
         "delta_search_layout.cuh": structure("Search", SEARCH)
         + f"enum {{ {', '.join(f'{cell.name} = {cell.value}' for cell in (*State, *Desk))} }};\n",
     }

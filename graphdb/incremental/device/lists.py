@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graphdb.gpu.code.launch import BLOCK
 from graphdb.gpu.data.graph import address
 from graphdb.incremental import frame
-from graphdb.incremental.device.layout import CHANGE, LISTS, ROW
+from graphdb.incremental.device.layout import BATCH, BATCH_BYTES, LISTS, ROW
 
 if TYPE_CHECKING:
     from graphdb.gpu.code.launch import Device
@@ -30,11 +30,21 @@ Ints = NDArray[np.int64]
 _NO_KEY = np.uint64((1 << 64) - 1)
 _LEAST_PLACES = 1 << 8
 _SPARE = 4
-"""A pool has so many parts, and one more that is free at first."""
+"""A pool has so many parts, and one more that is free at first; …"""
+_LEAST_SPARE = 1 << 8
+"""… and so many entries more."""
 _RANKERS = 8
 """``RANKERS`` of ``delta_lists.cu``."""
 RANKED = 1 << 14
-"""Changes at most that are sorted by counting those before each: that is one launch, which takes no longer."""
+"""Updates at most whose entries are sorted by counting those before each: that is one launch, which takes no longer."""
+UNCOUNTED = 1 << 18
+"""Entries at most for which there is space before it is known how many there are: what they take is some 30 MB."""
+_BLOCKS = 8
+"""Blocks a processor, at most, where the host does not know how much there is to do."""
+_ANY = 1 << 62
+"""Rows out of range that are given where there are enough."""
+_TOLD = 5
+"""Numbers that the device tells the host of a batch, before those of each relation."""
 LARGEST = 1 << 31
 """Entries that a pool may have at most: places are 32 bits wide."""
 
@@ -52,28 +62,27 @@ class Staged:
 
     Attributes
     ----------
+    batch
+        The address of ``Batch``.
     changes
-        int32 [count, 5]: entries, each in one version alone.
-    keys, order
-        int64 [count]: the list and far end of each, and what sorts them.
+        The address of int32 [count, 5]: entries, each in one version alone, sorted by list and far end.
     starts
-        Where the changes of each list begin among those sorted; behind them ``count``.
-    places
-        int32 [count]: by change sorted, its place in its list.
+        The address of where the changes of each list begin; behind them ``count``.
     groups
         Lists that change.
     parallel
         By relation, how many entries more than pairs of vertices it has, on the host.
+    held
+        The memory of all that.
     """
 
-    changes: Any
+    batch: int
+    changes: int
+    starts: int
     count: int
-    keys: Any
-    order: Any
-    starts: Any
-    places: Any
     groups: int
     parallel: Ints
+    held: Any
 
 
 class DeviceLists:
@@ -102,7 +111,7 @@ class DeviceLists:
         self._module = device.module("delta_lists", {}, check=check)
         image, upload, empty = lists.image(), device.memory.upload, device.memory.empty
         self._in_range, self._used = image.in_range, len(image.neighbours) // frame.UNIT
-        pool = len(image.neighbours) + len(image.neighbours) // _SPARE + BLOCK
+        pool = len(image.neighbours) + len(image.neighbours) // _SPARE + _LEAST_SPARE
         self._neighbours, self._codes = (self._longer(found, pool) for found in (image.neighbours, image.codes))
         self._ranges = upload(image.ranges)
         self._constants = [
@@ -110,8 +119,12 @@ class DeviceLists:
         ]
         self._table, self._marks = upload(image.table), upload(image.marks)
         self._parallel = upload(image.parallel)
-        self._told = device.pinned((3 + len(image.parallel),), np.int64)
+        self._told = device.pinned((_TOLD + len(image.parallel),), np.int64)
         """What the device tells the host of a batch."""
+        self._sent = device.pinned((len(BATCH),), np.int64)
+        """What the host sends of one."""
+        self._ways = 0
+        """Entries that an update has at most."""
         self._late_places = _LEAST_PLACES
         while self._late_places < 2 * len(image.late):
             self._late_places *= 2
@@ -156,9 +169,10 @@ class DeviceLists:
     def stage(self, changes: NDArray[np.int32], *, there: bool = False) -> Staged:
         """Put entries into the new version, or take them out of it; ``there``: the copy was made with them."""
         self._follow(self._host.rows_out_of_range)
-        upload, count = self._device.memory.upload, len(changes)
-        moved, left = upload(changes), upload(np.array([count], np.int64))
-        return self._merge(moved, count, address(left), *self._sorted(moved, count), there)
+        sort = len(changes) > RANKED
+        staged = self._stage(changes, len(changes), "entries", _ANY, there=there, sort=sort)
+        assert staged is not None
+        return staged
 
     def stage_updates(self, updates: Ints) -> Staged:
         """Put the entries of updates into the new version, or take them out of it, as the host's ``stage`` does.
@@ -166,79 +180,115 @@ class DeviceLists:
         ``updates`` are [updates, 4], as :meth:`..lists.Lists` numbers labels and vertices.  Of an entry that several
         change, the last one counts; what changes nothing is left out.
         """
-        memory, device = self._device.memory, self._device
         self._follow(self._host.rows_out_of_range)
-        moved, numbers = memory.upload(updates, np.int32), memory.empty(len(updates), np.int64)
-        self._launch("count_entries", len(updates), self._cells, moved, len(updates), numbers)
-        places = device.offsets(numbers)
-        late, count = divmod(device.last(places), 1 << 32)
+        bound = self._ways * len(updates)
+        if len(updates) <= RANKED and bound <= UNCOUNTED:
+            room = self._late_places // 2 - self._late_used
+            if (staged := self._stage(updates, bound, "updates", room)) is not None:
+                return staged
+        batch, held = self._send(updates, 0, "updates")
+        self._over("count_entries", len(updates), self._cells, batch)
+        self._module.launch("tell_entries", 1, batch, int(self._told.ctypes.data), threads=1)
+        self._device.stream.synchronize()
+        count, late = self._told[:2].tolist()
+        del held
         self._follow(self._late_used + late)
-        self._late_used += late
-        changes = memory.empty((count, len(CHANGE)), np.int32)
-        self._launch("expand", len(updates), self._cells, moved, len(updates), places, changes)
-        keys, order = self._sorted(changes, count)
-        wanted = memory.empty(count, np.int64)
-        self._launch("find_wanted", count, self._cells, changes, keys, order, count, wanted)
-        places = device.offsets(wanted)
-        found, sorted_keys = memory.empty((count, len(CHANGE)), np.int32), memory.empty(count, np.int64)
-        identity = memory.empty(count, np.int64)
-        self._launch("gather", count, changes, keys, order, count, places, found, sorted_keys, identity)
-        left = address(places) + count * places.itemsize
-        return self._merge(found, count, left, sorted_keys, identity, there=False)
-
-    def _sorted(self, changes: Any, count: int) -> tuple[Any, Any]:
-        """Return the keys of changes, and what sorts them: which is stable."""
-        keys = self._device.memory.empty(count, np.int64)
-        self._launch("locate", count, self._cells, changes, count, keys)
-        if count <= RANKED:
-            order = self._device.memory.empty(count, np.int64)
-            self._launch("rank", _RANKERS * count, changes, keys, count, order)
-            return keys, order
-        order = keys.argsort()
-        self._launch("untie", count, changes, keys, count, order)
-        return keys, order
-
-    def _merge(self, changes: Any, bound: int, left: int, keys: Any, order: Any, there: bool) -> Staged:
-        """Merge entries, each of which changes, into the lists, if they are not there already.
-
-        There are at most ``bound``, and so many as the number says whose address on the device is ``left``.
-        """
-        memory, device = self._device.memory, self._device
-        sums, places = memory.empty(bound + 1, np.int64), memory.empty(bound, np.int32)
-        starts, units = (memory.empty(bound + 1, np.int64) for _ in range(2))
-        self._launch("group", bound, changes, keys, order, left, bound, sums[1:])
-        device.sum_up(sums[1:], sums)
-        self._launch("place", bound, self._cells, changes, keys, order, left, sums, int(there), starts, places)
-        if not there:
-            self._launch("space", bound, self._cells, keys, order, starts, left, bound, sums, units[1:])
-            device.sum_up(units[1:], units)
-        told = self._told
-        needed = 0 if there else address(units) + bound * units.itemsize
-        answer = (len(told) - 3, int(told.ctypes.data))
-        self._launch("tell", 1, self._cells, left, sums, needed, *answer)
-        device.stream.synchronize()
-        count, groups, more = told[:3].tolist()
-        staged = Staged(changes, count, keys, order, starts, places, groups, told[3:].copy())
-        if not there:
-            self._reserve(self._used + more)
-            tables = (changes, keys, order, starts, sums, places, units)
-            self._launch("merge", 32 * groups, self._cells, *tables, self._used, groups)
-            self._used += more
-            self._encode(staged)
+        staged = self._stage(updates, count, "updates", _ANY, sort=len(updates) > RANKED)
+        assert staged is not None
         return staged
+
+    def _stage(
+        self,
+        rows: Ints | NDArray[np.int32],
+        bound: int,
+        given: str,
+        late_room: int,
+        *,
+        there: bool = False,
+        sort: bool = False,
+    ) -> Staged | None:
+        """Merge what changes by updates, or by entries, into the lists; None where there are too few rows.
+
+        Parameters
+        ----------
+        rows, given
+            What is given, and of which name in ``Batch``.
+        bound
+            Entries at most.
+        late_room
+            Entries of vertices out of range that may get rows.
+        there
+            Whether the lists have the changes already.
+        sort
+            Whether the entries, which are ``bound`` then, are sorted together, not each in its list.
+        """
+        cells, device = self._cells, self._device
+        batch, held = self._send(rows, bound, given, there=int(there), late_room=late_room)
+        self._over("expand" if given == "updates" else "locate", len(rows), cells, batch)
+        if sort:
+            keys = held[0][held[1]["keys"] : held[1]["keys"] + bound]
+            order = keys.argsort()
+            self._launch("untie", bound, batch, order)
+            self._launch("line_up", bound, cells, batch, order)
+        else:
+            self._over("divide", bound, cells, batch)
+            self._over("deal", bound, cells, batch)
+            self._over("rank", _RANKERS * bound, cells, batch)
+        self._over("merge", 32 * bound, cells, batch)
+        told = self._told
+        self._over("encode", max(bound, 1), cells, batch, int(told.ctypes.data), len(told) - _TOLD)
+        device.stream.synchronize()
+        left, units, full, waiting, late = told[:_TOLD].tolist()
+        if full:
+            self._over("leave", bound, cells, batch)
+            return None
+        self._late_used += late if given == "updates" else 0
+        if waiting:
+            self._reserve(units)
+            self._over("merge_rest", 32 * bound, self._cells, batch)
+            self._over("encode", bound, self._cells, batch, 0, 0)
+        if not there:
+            self._used = units
+        groups, count = divmod(left, 1 << 32)
+        base, places = address(held[0]), held[1]
+        changes, starts = (base + 8 * places[name] for name in ("changes", "starts"))
+        return Staged(batch, changes, starts, count, groups, told[_TOLD:].copy(), held[0])
+
+    def _send(
+        self, rows: Ints | NDArray[np.int32], bound: int, given: str, **cells: int
+    ) -> tuple[int, tuple[Any, dict[str, int]]]:
+        """Send a batch; return the address of ``Batch``, its memory, and where in it each array begins, in words."""
+        head = len(BATCH) + -(-rows.size // 2)
+        places, end = dict[str, int](), head
+        for name, width in BATCH_BYTES.items():
+            if name != given:
+                end += end % 2  # those of 16 bytes are read at once
+                places[name] = end
+                end += -(-width * (bound + 1) // 8)
+        places[given] = len(BATCH)
+        memory = self._device.memory
+        held = memory.empty(end, np.int64)
+        base = address(held)
+        values = {name: base + 8 * place for name, place in places.items()}
+        values |= {"count": len(rows), "room": len(self._neighbours) // frame.UNIT, "units": self._used, **cells}
+        if len(self._sent) < head:
+            self._sent = self._device.pinned((2 * head,), np.int64)
+        self._sent[: len(BATCH)] = [values.get(name, 0) for name in BATCH]
+        self._sent[len(BATCH) : head].view(np.int32)[: rows.size] = rows.reshape(-1)
+        memory.copied(base, int(self._sent.ctypes.data), 8 * head, self._device.stream)
+        return base, (held, places)
 
     def finish(self, staged: Staged, version: int) -> None:
         """End a batch: ``NEW`` commits it, ``OLD`` rolls it back."""
-        tables = (staged.changes, staged.keys, staged.order, staged.starts, staged.places)
-        self._launch("finish", 32 * staged.groups, self._cells, *tables, staged.groups, version)
-        self._encode(staged)
-
-    def _encode(self, staged: Staged) -> None:
-        own = (staged.changes, staged.order, staged.starts, staged.groups)
-        self._launch("encode", staged.groups, self._cells, *own)
+        self._launch("finish", 32 * staged.groups, self._cells, staged.batch, version)
+        self._launch("encode", staged.groups, self._cells, staged.batch, 0, 0)
 
     def _launch(self, kernel: str, threads: int, *arguments: Any) -> None:
         self._module.launch(kernel, -(-threads // BLOCK), *arguments)
+
+    def _over(self, kernel: str, most: int, *arguments: Any) -> None:
+        """Launch a kernel that goes on by as many threads as there are, for what takes at most so many."""
+        self._module.launch(kernel, min(-(-most // BLOCK), _BLOCKS * self._device.processors), *arguments)
 
     def _follow(self, late: int) -> None:
         """Have space for the vertices that the host has by now, and for so many rows out of range."""
@@ -252,6 +302,7 @@ class DeviceLists:
         if self._followed != (state := (host.vertices.state, len(host.labels))):
             self._ends, self._followed = upload(host.vertices.ends.reshape(-1)), state
             self._forwards, self._backwards = (upload(table.reshape(-1)) for table in host.label_bits)
+            self._ways = _most_ways(*host.label_bits)
         if 2 * max(late, self._late_used) > self._late_places:
             # What updates were counted for may be fewer rows.
             self._late_used = int(np.count_nonzero(self._late.get() != _NO_KEY))
@@ -323,3 +374,9 @@ class DeviceLists:
         written = [cells[name] for name in LISTS]
         if written != self._written:
             self._cells, self._written = self._device.memory.upload(np.array(written, np.int64)), written
+
+
+def _most_ways(*tables: NDArray[np.uint64]) -> int:
+    """Return how many bits one row of some tables has at most, all together."""
+    bits = np.hstack([np.ascontiguousarray(table).view(np.uint8) for table in tables])
+    return int(np.unpackbits(bits, axis=1).sum(axis=1, dtype=np.int64).max(initial=0))

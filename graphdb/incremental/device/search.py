@@ -197,9 +197,8 @@ class DeviceSearch:
         cells = {
             **program.cells,
             "lists": address(self._lists.cells),
-            "changes": address(staged.changes),
-            "order": address(staged.order),
-            "starts": address(staged.starts),
+            "changes": staged.changes,
+            "starts": staged.starts,
             "first": first,
             "last": last,
             "slots": program.slots,
@@ -224,7 +223,7 @@ class DeviceSearch:
     def _queue_for(self, warps: int, cells: int) -> int:
         """Have a queue for pieces of work, of so many cells each; return how many it has space for.
 
-        Of each warp that waits there may be one, and of each that works one more before others see that.
+        Of each warp that waits there is one at most; there is more space, so that nobody waits for one that is late.
         """
         places = 1
         while places < 4 * warps:
