@@ -93,6 +93,8 @@ class Strategies:
             return found
         try:
             if not self.beside.saved(plan, counting) or self.no_search(plan):
+                if runs:
+                    self.search.passed_over(plan)
                 return found
             if self.beside.ready(plan, counting):
                 return self._strategy(self.beside.chosen(plan, counting, runs=runs))
@@ -288,9 +290,11 @@ class Strategies:
         return before
 
     def _failed(self, plan: PhysicalPlan, counting: bool, error: Refused | MemoryLimitError) -> None:
-        """A search did not run: the plan is joined from now on, unless its lists had left it too little room."""
-        if isinstance(error, Refused) or not self._searched.give_up(plan, counting):
+        """A search did not run: the plan is joined, for some runs at least, unless its lists had left too little."""
+        if isinstance(error, Refused):
             self.search.refuse(plan, error.message)
+        elif not self._searched.give_up(plan, counting):
+            self.search.postpone(plan, error.message)
 
     def drain(self, control: Control) -> None:
         """Drain the searches that this thread is reading: their rows leave the device, so that no kernel waits for
@@ -309,11 +313,13 @@ class Strategies:
         """
         residency = self._graph.residency
         by_segments = not searched and self.join.segments(plan, counting) is not None
-        if not searched and not by_segments:
-            residency.make_room(lists_read(plan, counting))
+        beside = self.search.beside_lists(plan, counting) if searched else 0
+        anew = False
+        if not by_segments:  # a search does with half as much as it would like beside lists, in fewer blocks
+            anew = residency.make_room(lists_read(plan, counting), beside // 2 if searched else None)
         lists = residency.place_for(plan, counting)
         if searched:
-            self._searched.place(plan, counting, self.search.beside_lists(plan, counting), self._device.rates)
+            self._searched.place(plan, counting, beside, self._device.rates, at_once=anew)
         used: list[object] = [plan.program if searched else plan]
         if by_segments:
             used += [array for each in lists for array in (each.elements, *each.beside)]

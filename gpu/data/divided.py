@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.pinned import Pinned, pinned, pinned_copy
 from graphdb.storage.graph.pcsr import Partition
@@ -30,6 +31,8 @@ LOOKED_UP = 3.0
 """Reads of the offset layer for each list that is read."""
 SHORT = 1 << 32
 """Entries from which offsets of 32 bits are too short."""
+PIECE = 1 << 16
+"""Bytes of lists that are copied in one piece, or not at all."""
 VERTICES = 1 << 31
 """Vertices that a row of a plan's table of partitions can number."""
 
@@ -96,12 +99,13 @@ class DividedLists:
     groups
         The first vertex in the low 32 bits, and above them how many vertices there are.
     here
-        The lists on the device; places of the others are those that they have, from its beginning.
+        The lists on the device, in one piece or several (:func:`_copied`); places of all are told from the beginning
+        of the first.
     """
 
     header: Any
     groups: int
-    here: Any
+    here: tuple[Any, ...]
     elsewhere: NDArray[Any]
     nbytes: int
 
@@ -114,18 +118,40 @@ def divide(
     begin, end = int(blocks.bounds[0]), int(blocks.bounds[-1])
     sizes = np.diff(blocks.bounds)
     chosen = partition.neighbours[begin:end][np.repeat(hot, sizes)]
-    here = memory.upload(chosen) if chosen.size else memory.empty(1, partition.neighbours.dtype)
+    bounds = np.concatenate([[0], np.cumsum(sizes[hot])])
+    here = _copied(memory, chosen, bounds) if chosen.size else [(0, memory.empty(1, partition.neighbours.dtype))]
     elsewhere = pinned(memory, partition.neighbours) if not hot.all() else partition.neighbours[:0]
-    own = np.cumsum(sizes * hot) - sizes * hot - blocks.bounds[:-1]
-    away = (int(elsewhere.ctypes.data) - int(here.data.ptr)) // partition.neighbours.itemsize
+    width, base = partition.neighbours.itemsize, int(here[0][1].data.ptr)
+    own = np.cumsum(sizes * hot) - sizes * hot
+    begins = np.array([begun for begun, _ in here])
+    apart = np.array([(int(piece.data.ptr) - base) // width - begun for begun, piece in here])
+    own += apart[np.searchsorted(begins, own, "right") - 1] - blocks.bounds[:-1]
+    away = (int(elsewhere.ctypes.data) - base) // width
     words = np.zeros(blocks.header_words, np.uint32)
     words[: blocks.count + 1] = partition.offsets[blocks.first : blocks.first + blocks.count + 1]
     words[(blocks.count + 2) // 2 * 2 :] = np.where(hot, own, away).astype(np.int64).view(np.uint32)
     header = memory.upload(words) if header_here else Pinned(pinned_copy(memory, words, words.dtype))
     groups = blocks.first | blocks.count << 32
-    made = DividedLists(header, groups, here, elsewhere, int(here.nbytes) + int(header.nbytes))
+    pieces = tuple(piece for _, piece in here)
+    nbytes = sum(int(piece.nbytes) for piece in pieces) + int(header.nbytes)
+    made = DividedLists(header, groups, pieces, elsewhere, nbytes)
     weakref.finalize(made, memory.unused, _Read([header, elsewhere])).atexit = False
     return made
+
+
+def _copied(memory: DeviceMemory, values: NDArray[Any], bounds: Ints) -> list[tuple[int, Any]]:
+    """Copy lists to the device, in one piece, or in halves where what is free is in pieces: where each begins among
+    the values, and its copy.  No piece ends but at some of the ``bounds``.
+    """
+    first, last = int(bounds[0]), int(bounds[-1])
+    try:
+        return [(first, memory.upload(values[first:last]))]
+    except MemoryLimitError:
+        middle = int(np.searchsorted(bounds, (first + last) // 2))
+        if values.itemsize * (last - first) < PIECE or not 0 < middle < len(bounds) - 1:
+            raise
+    begun = _copied(memory, values, bounds[: middle + 1])
+    return begun + _copied(memory, values, bounds[middle:])
 
 
 class _Read:

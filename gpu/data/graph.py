@@ -113,7 +113,7 @@ class DeviceGraph:
                 DIVIDED, partition, lambda: divide(self.memory, partition, blocks, resident)
             )
             return DevicePartition(
-                "divided", copy.groups, copy.header, copy.here, None, None, partition.max_degree, (copy,)
+                "divided", copy.groups, copy.header, copy.here[0], None, None, partition.max_degree, (copy,)
             )
         code_offsets, codes = (partition.code_offsets, partition.codes) if coded else (None, None)
 

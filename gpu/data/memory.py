@@ -153,14 +153,18 @@ class DeviceMemory:
             If even an empty pool has too little memory for it.
         """
         exhausted = self._cupy.cuda.memory.OutOfMemoryError
-        try:
-            return self._cupy.empty(shape, dtype)
-        except exhausted:
-            self.evict(None)
+        wanted = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        more = max(wanted >> 3, 1)
+        while True:
+            try:
+                return self._cupy.empty(shape, dtype)
+            except exhausted:  # that much is not free, or not in one piece: what is cached may stand between
+                if not self.evict(max(wanted - self.free_bytes(), more)):
+                    break
+                more *= 2
         try:
             return self._cupy.empty(shape, dtype)
         except exhausted as error:
-            wanted = int(np.prod(shape)) * np.dtype(dtype).itemsize
             raise MemoryLimitError(
                 f"the query needs {wanted:,} bytes more on the device cuda:{self.number}, and {self.free_bytes():,} of "
                 f"its budget of {self.budget:,} are free",
@@ -374,8 +378,10 @@ class DeviceMemory:
         """Whether some kernel waits for the host."""
         return self._streaming > 0
 
-    def evict(self, wanted: int | None) -> None:
-        """Evict the least recently used copies, ``wanted`` bytes of them or all, and of blocks without use."""
+    def evict(self, wanted: int | None) -> int:
+        """Evict the least recently used copies, ``wanted`` bytes of them or all, and blocks without use; return the
+        copies' bytes.
+        """
         with self._lock:
             freed = 0
             while wanted is None or freed < wanted:
@@ -389,3 +395,4 @@ class DeviceMemory:
                 self.pool.free_all_blocks()
                 self.slabs.drop()
                 self._cupy.get_default_pinned_memory_pool().free_all_blocks()
+        return freed

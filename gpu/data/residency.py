@@ -319,11 +319,24 @@ class Residency:
             self._placed[id(each.original)] = placement
         self._memory.forget_all(ADDRESSES)
 
-    def make_room(self, lists: Sequence[Lists]) -> None:
-        """Have lists that were placed for searches leave room for tables, unless one reads them now."""
-        placed = [each for each in lists if (known := self.placed(each)) is not None and known.searched]
-        if placed and not any(self._memory.is_used(each.original) for each in placed):
-            self.replace(placed, [])
+    def make_room(self, lists: Sequence[Lists], beside: int | None = None) -> bool:
+        """Have lists placed anew that do not leave room, unless one is read now; return whether they are.
+
+        Those of a join leave room for tables: none may stand where searches read it.  A search needs so many bytes
+        ``beside`` its own.  Each plan places what no other did: what two plans placed apart may not fit together.
+        """
+        placed = [each for each in lists if self.placed(each) is not None]
+        known = [found for each in placed if (found := self.placed(each)) is not None]
+        copied = sum(each.elements.nbytes for each in lists if self.placed(each) is None and self._copied(each))
+        taken = sum(each.nbytes for each in known) + copied
+        joined = beside is None
+        room = PAGED * self._memory.budget if beside is None else self._memory.budget - beside
+        if not (taken > room or (joined and any(each.searched for each in known))):
+            return False
+        if not placed or any(self._memory.is_used(each.original) for each in placed):
+            return False
+        self.replace(placed, [])
+        return True
 
     def require(self, lists: Lists) -> str:
         """Choose the pages of lists that are copied; return where they are (:meth:`describe`).

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from graphdb.gpu.card import Rates
 from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.pages import Floats, hottest
-from graphdb.gpu.data.residency import BESIDE, FOUND, Lists, Parts, Placement, Residency, coded_rows, lists_read
+from graphdb.gpu.data.residency import BESIDE, FOUND, PAGED, Lists, Parts, Placement, Residency, coded_rows, lists_read
 from graphdb.plan.physical import SHARE_COLUMNS, SHARED_LIST, PhysicalPlan, StepColumn
 
 Ints = NDArray[np.int64]
@@ -139,12 +139,15 @@ class SearchedLists:
         self._memory, self._residency = memory, residency
 
     def give_up(self, plan: PhysicalPlan, counting: bool) -> bool:
-        """A search got too little memory: whether its lists were placed for it, which they are not from now on."""
+        """A search got too little memory: whether its lists were placed for it.  From now on they leave twice as much,
+        as long as that is less than what lists of joins leave.
+        """
         key = self._key(counting)
         wanted: _Wanted | None = plan.cache.get(key)
         if wanted is None or not same([self._residency.placed(each) for each in wanted.lists], wanted.placements):
             return False
-        plan.cache[key] = None
+        del plan.cache[key]
+        plan.cache["left", *key] = 2 * plan.cache.get(("left", *key), 1)
         self._residency.make_room(wanted.lists)
         return True
 
@@ -167,8 +170,8 @@ class SearchedLists:
         found = self.link_bytes(plan, counting, beside, rates)
         return None if found is None else found / rates.linked
 
-    def place(self, plan: PhysicalPlan, counting: bool, beside: int, rates: Rates) -> None:
-        """Place the lists of a plan that is to be searched, if that pays by now."""
+    def place(self, plan: PhysicalPlan, counting: bool, beside: int, rates: Rates, *, at_once: bool = False) -> None:
+        """Place the lists of a plan that is to be searched, if that pays by now, or ``at_once``."""
         wanted = self._wanted(plan, counting, beside, rates)
         if wanted is None:
             return
@@ -179,7 +182,7 @@ class SearchedLists:
         wanted.lost += max(gained, 0.0) / rates.linked
         if (
             gained <= 0.0
-            or wanted.lost < wanted.cost * wanted.times
+            or (wanted.lost < wanted.cost * wanted.times and not at_once)
             or any(self._memory.is_used(each.original) for each in wanted.lists)
         ):
             return
@@ -194,7 +197,10 @@ class SearchedLists:
             lists = lists_read(plan, counting)
             parts = not self._residency.fits(lists) and self._residency.possible(lists)
             parts = parts and all(each.spans is None for each in lists) and not coded_rows(plan)
-            plan.cache[key] = self._chosen(plan, lists, self._memory.budget - beside, rates) if parts else None
+            times: int = plan.cache.get(("left", *key), 1)
+            room = self._memory.budget - times * beside
+            parts = parts and (times == 1 or room > PAGED * self._memory.budget)
+            plan.cache[key] = self._chosen(plan, lists, room, rates) if parts else None
         found: _Wanted | None = plan.cache[key]
         return found
 

@@ -151,7 +151,7 @@ class SearchRun:
                     if blocks == 1:
                         raise
                     self._ring = shares = pool = desks = mail = None
-                    blocks //= 2
+                    blocks = blocks * 3 // 4
             self._columns = columns
             self._ready: NDArray[np.uint64] = device.pinned((sizes.blocks,), np.uint64)
             self._gone: NDArray[np.int64] = device.pinned((sizes.blocks,), np.int64)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,8 @@ SMALL, OTHERS = 1 << 13, 0.1
 or a ring."""
 STORED = 2.0
 """Of the device's budget, what all its warps would store of shared intersections, at most: fewer run at a time."""
+MOST_RUNS = 64
+"""Runs, at most, after which a search is tried again that got too little memory."""
 LONGEST = 1 << 27
 """Elements of a list, at most: a warp counts those of 32 lists in 32 bits."""
 
@@ -56,6 +59,15 @@ VARIANTS["search"] = (
     {"ID": IDS[np.int32], **_MACROS, "STEAL": "2", "LEVELS": "4", "LEFT": str(LEFT)},
     {"ID": IDS[np.int64], **_MACROS},
 )
+
+
+@dataclass(slots=True)
+class Refusal:
+    """Why a plan is not searched, for so many ``runs`` to come; and how many they were at first."""
+
+    why: str
+    runs: float
+    times: int = 0
 
 
 class Search:
@@ -135,13 +147,29 @@ class Search:
         self._streams.append(stream)
 
     def refused(self, plan: PhysicalPlan) -> str:
-        """Why a plan was not searched when it was tried on this device, within this budget; empty where it was not."""
-        found: str = plan.cache.get(("search refused", self.device.number, self.device.memory.budget), "")
-        return found
+        """Why a plan is not searched on this device, within this budget; empty where nothing speaks against it."""
+        found: Refusal | None = plan.cache.get(self._refusal)
+        return found.why if found is not None and found.runs > 0 else ""
 
     def refuse(self, plan: PhysicalPlan, why: str) -> None:
-        """Remember that."""
-        plan.cache["search refused", self.device.number, self.device.memory.budget] = why
+        """Never search it."""
+        plan.cache[self._refusal] = Refusal(why, math.inf)
+
+    def postpone(self, plan: PhysicalPlan, why: str) -> None:
+        """Search it again after some runs, twice as many each time: others may have had the memory that it needs."""
+        found: Refusal | None = plan.cache.get(self._refusal)
+        times = 1 if found is None else min(2 * found.times, MOST_RUNS)
+        plan.cache[self._refusal] = Refusal(why, times, times)
+
+    def passed_over(self, plan: PhysicalPlan) -> None:
+        """A run goes another way."""
+        found: Refusal | None = plan.cache.get(self._refusal)
+        if found is not None:
+            found.runs -= 1
+
+    @property
+    def _refusal(self) -> tuple[object, ...]:
+        return "search refused", self.device.number, self.device.memory.budget
 
     def _stores(self, plan: PhysicalPlan) -> bool:
         """Whether shared intersections are stored: where too few warps had room for theirs, they are made anew."""

@@ -73,7 +73,7 @@ def test_divided_lists_are_found_wherever_they_stand(lengths: list[int], data: s
         words = np.asarray(copy.header.values if isinstance(copy.header, Pinned) else copy.header.get())
         first, count = copy.groups & 0xFFFFFFFF, copy.groups >> 32
         away = words[(count + 2) // 2 * 2 :].view(np.int64)
-        width, here = partition.neighbours.itemsize, copy.here.get()
+        width, here = partition.neighbours.itemsize, copy.here[0].get()
         for vertex, length in enumerate(lengths):
             if not first <= vertex < first + count:
                 assert length == 0
@@ -84,7 +84,7 @@ def test_divided_lists_are_found_wherever_they_stand(lengths: list[int], data: s
             if resident[1 + block]:
                 assert here[begin:end].tolist() == list(range(length))
             elif length:
-                at = int(copy.here.data.ptr) + begin * width - int(copy.elsewhere.ctypes.data)
+                at = int(copy.here[0].data.ptr) + begin * width - int(copy.elsewhere.ctypes.data)
                 assert at % width == 0
                 assert copy.elsewhere[at // width : at // width + length].tolist() == list(range(length))
         assert len(here) == max(sum(np.diff(blocks.bounds)[resident[1:]]), 1)
@@ -208,4 +208,4 @@ def test_lists_in_host_memory_below_the_devices(mode: MatchMode) -> None:
         assert rows(device, plan) == rows(host, plan) != {}
         partition = next(each for each in plan.partitions if can_be_divided(each))
         copy = device.device.memory.cached("divided", partition)
-        assert copy is None or copy.elsewhere.ctypes.data < int(copy.here.data.ptr)
+        assert copy is None or copy.elsewhere.ctypes.data < int(copy.here[0].data.ptr)

@@ -19,7 +19,9 @@ from graphdb.execute.host import HostExecutor
 from graphdb.gpu import beside
 from graphdb.gpu.beside import SearchesBeside
 from graphdb.gpu.card import TYPICAL
-from graphdb.gpu.data import searched
+from graphdb.gpu.code.launch import Module
+from graphdb.gpu.data import divided, searched
+from graphdb.gpu.data import graph as data_graph
 from graphdb.gpu.data.pages import hottest
 from graphdb.gpu.data.residency import Residency, lists_of_plan, lists_read
 from graphdb.gpu.data.searched import SearchedLists, link_bytes
@@ -32,6 +34,7 @@ from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 from tests import emulator
+from tests.emulator.pool import PoolOfPieces
 from tests.execute.test_host import REPEATABLE, pattern
 from tests.gpu.executors import EMULATED, SMALL, device_executor
 from tests.gpu.test_device import TRIANGLE
@@ -94,15 +97,15 @@ def searching(part: int, plan: Any) -> Iterator[Any]:
 
 
 @EMULATED
-@pytest.mark.parametrize("divided", [True, False], ids=["divided", "pages"])
-def test_lists_are_placed_for_a_plan_that_is_searched(divided: bool) -> None:
+@pytest.mark.parametrize("by_vertices", [True, False], ids=["divided", "pages"])
+def test_lists_are_placed_for_a_plan_that_is_searched(by_vertices: bool) -> None:
     graph = simple_graph(150, 6_000)
     plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), graph, counting="never")
     wanted = HostExecutor(1).count(plan)
-    with nullcontext() if divided else by_pages(), searching(2, plan) as device:
+    with nullcontext() if by_vertices else by_pages(), searching(2, plan) as device:
         residency, memory = device.graph.residency, device.device.memory
         lists = lists_read(plan, True)
-        assert {each.partition is not None for each in lists} == {divided}
+        assert {each.partition is not None for each in lists} == {by_vertices}
         residency.place_for(plan, True)
         joined = [residency.placed(each) for each in lists]
         for _ in range(3):
@@ -126,22 +129,119 @@ def test_lists_are_placed_for_a_plan_that_is_searched(divided: bool) -> None:
 
 @EMULATED
 def test_a_search_whose_lists_leave_it_too_little_room_is_not_refused() -> None:
-    """Its lists are placed as for a join again, and never again for it."""
+    """Its lists leave it more from then on, at last as much as those of a join."""
     plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(150, 6_000), counting="never")
     wanted = HostExecutor(1).count(plan)
     with searching(2, plan) as device, mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6, 0.0)):
         device.strategies.search.compile(plan, lambda: None, counting=True)
         device.hint = "auto"
         lists = lists_read(plan, True)
-        assert device.count(plan) == wanted
-        assert all(device.graph.residency.placed(each).searched for each in lists)
-        with mock.patch.object(Search, "count", side_effect=MemoryLimitError("too little")):
-            assert device.count(plan) == wanted
-        assert not device.strategies.search.refused(plan)
-        with mock.patch.object(device.strategies.join, "count", side_effect=AssertionError):
-            for _ in range(3):
+        shares, refused = [], ""
+        while not refused:
+            with mock.patch.object(device.strategies.join, "count", side_effect=AssertionError):
+                for _ in range(3):
+                    assert device.count(plan) == wanted
+            placed = [device.graph.residency.placed(each) for each in lists]
+            shares.append(sum(each.nbytes for each in placed))
+            with mock.patch.object(Search, "count", side_effect=MemoryLimitError("too little")):
                 assert device.count(plan) == wanted
-        assert not any(device.graph.residency.placed(each).searched for each in lists)
+            refused = device.strategies.search.refused(plan)
+        assert len(shares) > 2
+        assert shares == sorted(shares, reverse=True)
+        assert not any(each.searched for each in placed)
+
+
+def of_two_labels(vertices: int, edges_each: int) -> list[Any]:
+    """Counts that read lists of one label, of another, and of both; of one graph."""
+    ends = [np.unique(np.random.default_rng(seed).integers(0, vertices, (2, edges_each)), axis=1) for seed in (3, 4)]
+    labels = np.repeat([vertices, vertices + 1], [each.shape[1] for each in ends])
+    source, target = np.concatenate(ends, axis=1)
+    graph = DataGraph(ArraySource(source, labels, target, vertices + 2), layer="direct")
+    shapes = [vertices + np.array(each) for each in ((0, 0, 0), (1, 1, 1), (0, 1, 0))]
+    edges = [
+        [(a, b, (int(label),), True) for (a, b), label in zip(((0, 1), (1, 2), (0, 2)), each, strict=True)]
+        for each in shapes
+    ]
+    return [make_plan(pattern(3, each, REPEATABLE, count_only=True), graph, counting="never") for each in edges]
+
+
+@EMULATED
+@pytest.mark.parametrize("hint", ["join", "search"])
+def test_lists_that_plans_placed_apart_are_placed_anew_where_they_do_not_fit_together(hint: str) -> None:
+    """Each plan places what no other did, in all the room."""
+    one, another, both = plans = of_two_labels(300, 10_000)
+    with searching(4, both) as device:
+        device.hint, memory = hint, device.device.memory
+        for plan in (one, another, both, *plans):
+            assert device.count(plan) == HostExecutor(1).count(plan) > 0
+            assert memory.used_bytes <= memory.budget
+
+
+@EMULATED
+@pytest.mark.parametrize("part", [2, 4, 8, 16])
+def test_plans_in_turns_move_no_more_than_they_read(part: int) -> None:
+    """In memory that comes in pieces, of which each plan leaves others: none is refused, and none thrashes."""
+    plans, launch = of_two_labels(20_000, 200_000), Module.launch
+
+    def without_search(self: Module, name: str, *arguments: Any, **how: Any) -> None:
+        if name != "search":  # whose matches are found in other tests
+            launch(self, name, *arguments, **how)
+
+    in_pieces = mock.patch.object(emulator, "Pool", PoolOfPieces)
+    with in_pieces, searching(part, plans[2]) as device, mock.patch.object(Module, "launch", without_search):
+        memory, read = device.device.memory, 0.0
+        for number in np.random.default_rng(part).integers(0, 3, 40).tolist():
+            assert device.count(plans[number]) == 0
+            read += sum(each.nbytes for each in lists_of_plan(plans[number], True))
+            assert memory.used_bytes <= memory.budget
+        assert isinstance(memory.pool, PoolOfPieces)
+        assert memory.uploaded <= 3 * read
+
+
+@EMULATED
+def test_lists_are_copied_in_pieces_where_what_is_free_is_in_pieces() -> None:
+    """And found in them, wherever they stand."""
+    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(150, 6_000), counting="never")
+    with searching(2, plan) as device, mock.patch.object(divided, "PIECE", 0):
+        memory, empty, asked = device.device.memory, device.device.memory.empty, list[int]()
+
+        def pieces(shape: Any, dtype: Any) -> Any:
+            asked.append(int(np.prod(shape)) * np.dtype(dtype).itemsize)
+            if len(asked) == 1:
+                raise MemoryLimitError("no piece is so large")
+            return empty(shape, dtype)
+
+        place = device.graph.residency.place_for
+        (lists,) = place(plan, True)
+        placed = device.graph.residency.placed(lists)
+        with memory.active(), mock.patch.object(memory, "empty", pieces):
+            copy = divided.divide(memory, lists.partition, placed.blocks, placed.resident)
+        assert len(copy.here) == 2
+        assert max(asked[1:]) < asked[0]
+        with mock.patch.object(data_graph, "divide", return_value=copy):
+            assert device.count(plan) == HostExecutor(1).count(plan) > 0
+
+
+@EMULATED
+def test_a_search_that_got_too_little_memory_is_tried_again() -> None:
+    """After one run, then two, then four: others may have had the memory that it needs."""
+    plan = make_plan(pattern(4, TAILED, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
+    with emulator.installed(), mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6, 0.0)):
+        device: Any = device_executor("join", SMALL["join"], 1 << 24)
+        device.strategies.by_name["search"] = Search(device.device, device.graph, **SMALL["search"])
+        device.hint = "auto"
+        device.strategies.search.compile(plan, lambda: None, counting=True)
+        with mock.patch.object(Search, "count", side_effect=MemoryLimitError("too little")) as searched:
+            tried = []
+            for _ in range(16):
+                assert device.count(plan) == HostExecutor(1).count(plan) > 0
+                tried.append(searched.called)
+                searched.reset_mock()
+        assert [number for number, each in enumerate(tried) if each] == [0, 2, 5, 10]
+        with mock.patch.object(Search, "count", side_effect=Search.count, autospec=True) as searched:
+            for _ in range(4):
+                assert device.count(plan) == HostExecutor(1).count(plan)
+        assert searched.called
 
 
 @EMULATED
