@@ -53,7 +53,7 @@ def query(draw: Draw) -> str:
     mode, far, labels, after = one(MODES), one(FAR), (one(LABELS), one(LABELS)), one(AFTER)
     path = f"(a{labels[0]}){far}(b{labels[1]})"
     columns = one(COLUMNS)
-    if not mode and draw.random() < 0.3:
+    if not mode and draw.random() < 0.3 and not after.startswith(" WITH"):  # which would not pass the path on
         path, columns = f"p = {path}", f"{columns}, length(p) AS l, [n IN nodes(p) | n.k] AS o"
     if draw.random() < 0.2:
         return f"MATCH (a{labels[0]}){one(NEAR)}(b) OPTIONAL MATCH {path} RETURN a.i AS x, b.i AS y"
