@@ -103,11 +103,14 @@ class Rows:
     def _flush(self) -> None:
         if not self._count:
             return
-        none = np.empty((0, self._delta.columns), np.int64)
         for come, parts in self._waiting.items():
-            if parts or not self.some:
-                self._add(come, np.concatenate(parts or [none]))
+            if parts:
+                self._add(come, np.concatenate(parts))
                 parts.clear()
+        if not self.some and not self._delta.counted:
+            for table, other in ((ADDED, REMOVED), (REMOVED, ADDED)):
+                if table not in self._made:  # no rows need no query, which may read all of a property
+                    self._raw.execute(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS FROM {other} LIMIT 0")
         self.some, self._count = True, 0
         if self._moved > _MERGED:
             self._merge()
@@ -119,7 +122,7 @@ class Rows:
             number = NUMBER if come else f"-{NUMBER}"
             table, columns = MOVED, f"SELECT * EXCLUDE {NUMBER}, CAST({number} AS BIGINT) AS {SIGN} FROM"
             self._moved += len(matches)
-        self._write(come or not len(matches), matches, table, columns)
+        self._write(come, matches, table, columns)
 
     def _merge(self) -> None:
         """Have equal rows be one."""
