@@ -259,12 +259,13 @@ extern "C" __global__ void __launch_bounds__(256, RESIDENT) search(const Search 
   i64 *own = shared + threadIdx.x / WARP * (search.levels * (i64)(sizeof(Level) / 8) + legs + slots);
   Warp warp = {{{search, *search.lists, (Level *)own, (Leg *)(own + search.levels * (sizeof(Level) / 8)),
                  (int *)(own + search.levels * (sizeof(Level) / 8) + legs), clock64(), clock64()}}};
+  const i64 last = min(search.last, (i64)(u32)*search.left);
   if (LANE == 0) atomicAdd(search.state + BUSY, 1ull);
   while (!warp.over) {
     u64 at = 0;
     if (LANE == 0) at = atomicAdd(search.state + NEXT, 1ull);
     at = __shfl_sync(FULL, at, 0);
-    if ((i64)at >= search.last - search.first) break;
+    if ((i64)at >= last - search.first) break;
     if (!(++warp.turn & 63) && warp.stopped()) break;
     warp.search_change((int)(search.first + at));
   }

@@ -7,7 +7,8 @@ struct Search {
   const Lists *lists;
   const Change *changes;
   const i64 *starts;          // where those of each list that they change begin
-  i64 first, last;            // of the changes, those searched
+  const u64 *left;            // how many changes there are, in the lower half
+  i64 first, last;            // of the changes, those searched, as far as there are some
   const int *plans, *plan_starts, *plan_numbers, *steps, *legs, *checks, *copies, *values;
   i64 slots, levels, most_legs, columns, table_row;
   i64 limit;   // rows that there is space for; -1: count

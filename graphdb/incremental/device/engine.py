@@ -169,7 +169,9 @@ class DeviceMatching:
             return
 
         def on_device(search: DeviceSearch, staged: Staged, expected: float) -> Callable[[], None]:
-            found = [search.rows(program, staged, check) for program in self._programs_of(searches, staged)]
+            self._staged = staged = search.lists.settle(staged)
+            programs = self._programs_of(searches, staged.parallel)
+            found = [search.rows(program, staged, check) for program in programs]
             self._note(search, expected)
 
             def hand_over() -> None:
@@ -192,7 +194,13 @@ class DeviceMatching:
         """
 
         def on_device(search: DeviceSearch, staged: Staged, expected: float) -> Callable[[], Ints]:
-            running = [search.count(program, staged, check) for program in self._programs_of(searches, staged)]
+            # It most likely has space, and no parallel edges that there were none of: who waits to know loses time.
+            programs = self._programs_of(searches, staged.parallel)
+            running = [search.count(program, staged, check) for program in programs]
+            self._staged = settled = search.lists.settle(staged)
+            suited = self._programs_of(searches, settled.parallel)
+            if settled is not staged or suited != programs:
+                running = [search.count(program, settled, check) for program in suited]
 
             def found() -> Ints:
                 try:
@@ -353,11 +361,11 @@ class DeviceMatching:
             self._drop()
             raise
 
-    def _programs_of(self, searches: Searches, staged: Staged) -> list[DeviceProgram]:
-        """Return the programs that search this batch, with their tables on the device."""
+    def _programs_of(self, searches: Searches, parallel: Ints) -> list[DeviceProgram]:
+        """Return the programs that search relations of so many parallel edges, with their tables on the device."""
         found = []
         assert self._copy is not None
-        for search in searches.suited(staged.parallel):
+        for search in searches.suited(parallel):
             known = self._programs.get(id(search))
             if known is None:
                 known = self._programs[id(search)] = DeviceProgram(self._copy.device, search.program, search.table_row)

@@ -42,7 +42,7 @@ BATCH_BYTES = {
 }
 """Bytes of each array of a batch for an entry."""
 SEARCH = (
-    *("lists", "changes", "starts", "first", "last"),
+    *("lists", "changes", "starts", "left", "first", "last"),
     *("plans", "plan_starts", "plan_numbers", "steps", "legs", "checks", "copies", "values"),
     *("slots", "levels", "most_legs", "columns", "table_row", "limit", "rows", "state", "stop"),
     *("turns", "queue", "desk", "queue_places"),

@@ -10,8 +10,8 @@ host when the copy is made have one here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,9 +56,9 @@ def device_bytes(lists: Lists) -> int:
     return entries + image.rows.nbytes + 16 * len(image.late) * len(ROW) + image.table.nbytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Staged:
-    """A batch in the lists, by arrays on the device.
+    """A batch in the lists, by arrays on the device; the host knows the last three once it is settled.
 
     Attributes
     ----------
@@ -68,21 +68,34 @@ class Staged:
         The address of int32 [count, 5]: entries, each in one version alone, sorted by list and far end.
     starts
         The address of where the changes of each list begin; behind them ``count``.
-    groups
-        Lists that change.
-    parallel
-        By relation, how many entries more than pairs of vertices it has, on the host.
     held
         The memory of all that.
+    given, bound
+        How many updates or entries there were, and how many changes there are at most.
+    rows
+        The updates; None where it was entries.
+    there
+        Whether the lists had the changes already.
+    answered
+        When the device has told of it; None once it is settled.
+    count, groups
+        Changes, and lists that change.
+    parallel
+        By relation, how many entries more than pairs of vertices it has.
     """
 
     batch: int
     changes: int
     starts: int
+    held: Any
+    given: int
+    bound: int
+    rows: Ints | None
+    there: bool
+    answered: Any
     count: int
     groups: int
     parallel: Ints
-    held: Any
 
 
 class DeviceLists:
@@ -119,6 +132,8 @@ class DeviceLists:
         ]
         self._table, self._marks = upload(image.table), upload(image.marks)
         self._parallel = upload(image.parallel)
+        self.parallel: Ints = image.parallel.copy()
+        """What a :class:`Staged` has of that name, as of the latest batch that was settled."""
         self._told = device.pinned((_TOLD + len(image.parallel),), np.int64)
         """What the device tells the host of a batch."""
         self._sent = device.pinned((len(BATCH),), np.int64)
@@ -169,23 +184,51 @@ class DeviceLists:
     def stage(self, changes: NDArray[np.int32], *, there: bool = False) -> Staged:
         """Put entries into the new version, or take them out of it; ``there``: the copy was made with them."""
         self._follow(self._host.rows_out_of_range)
-        sort = len(changes) > RANKED
-        staged = self._stage(changes, len(changes), "entries", _ANY, there=there, sort=sort)
-        assert staged is not None
-        return staged
+        return self._stage(changes, len(changes), "entries", _ANY, there=there, sort=len(changes) > RANKED)
 
     def stage_updates(self, updates: Ints) -> Staged:
         """Put the entries of updates into the new version, or take them out of it, as the host's ``stage`` does.
 
         ``updates`` are [updates, 4], as :meth:`..lists.Lists` numbers labels and vertices.  Of an entry that several
-        change, the last one counts; what changes nothing is left out.
+        change, the last one counts; what changes nothing is left out.  Counts may begin at once; else it is to be
+        settled first.
         """
         self._follow(self._host.rows_out_of_range)
         bound = self._ways * len(updates)
         if len(updates) <= RANKED and bound <= UNCOUNTED:
-            room = self._late_places // 2 - self._late_used
-            if (staged := self._stage(updates, bound, "updates", room)) is not None:
-                return staged
+            return self._stage(updates, bound, "updates", self._late_places // 2 - self._late_used)
+        return self._stage_counted(updates)
+
+    def settle(self, staged: Staged) -> Staged:
+        """Wait until the host knows a batch, and return it: another one where something had no space and now has.
+
+        What was counted of the first one is void then.
+        """
+        if staged.answered is None:
+            return staged
+        staged.answered.synchronize()
+        staged.answered = None
+        left, units, full, waiting, late = self._told[:_TOLD].tolist()
+        self.parallel = self._told[_TOLD:].copy()
+        if full:
+            assert staged.rows is not None
+            self._over("leave", staged.bound, self._cells, staged.batch)
+            return self.settle(self._stage_counted(staged.rows))
+        if staged.rows is not None:
+            self._late_used += late
+        if not staged.there:
+            self._used = units
+        groups, count = divmod(left, 1 << 32)
+        staged.count, staged.groups, staged.parallel = count, groups, self.parallel
+        if not waiting:
+            return staged
+        self._reserve(units)
+        self._over("merge_rest", 32 * groups, self._cells, staged.batch)
+        self._over("encode", groups, self._cells, staged.batch, 0, 0)
+        return replace(staged)
+
+    def _stage_counted(self, updates: Ints) -> Staged:
+        """Stage updates once it is known how many entries they have."""
         batch, held = self._send(updates, 0, "updates")
         self._over("count_entries", len(updates), self._cells, batch)
         self._module.launch("tell_entries", 1, batch, int(self._told.ctypes.data), threads=1)
@@ -193,9 +236,7 @@ class DeviceLists:
         count, late = self._told[:2].tolist()
         del held
         self._follow(self._late_used + late)
-        staged = self._stage(updates, count, "updates", _ANY, sort=len(updates) > RANKED)
-        assert staged is not None
-        return staged
+        return self._stage(updates, count, "updates", _ANY, sort=len(updates) > RANKED)
 
     def _stage(
         self,
@@ -206,8 +247,8 @@ class DeviceLists:
         *,
         there: bool = False,
         sort: bool = False,
-    ) -> Staged | None:
-        """Merge what changes by updates, or by entries, into the lists; None where there are too few rows.
+    ) -> Staged:
+        """Have what changes by updates, or by entries, merged into the lists.
 
         Parameters
         ----------
@@ -222,12 +263,11 @@ class DeviceLists:
         sort
             Whether the entries, which are ``bound`` then, are sorted together, not each in its list.
         """
-        cells, device = self._cells, self._device
-        batch, held = self._send(rows, bound, given, there=int(there), late_room=late_room)
-        self._over("expand" if given == "updates" else "locate", len(rows), cells, batch)
+        cells, of_updates = self._cells, given == "updates"
+        batch, (held, places) = self._send(rows, bound, given, there=int(there), late_room=late_room)
+        self._over("expand" if of_updates else "locate", len(rows), cells, batch)
         if sort:
-            keys = held[0][held[1]["keys"] : held[1]["keys"] + bound]
-            order = keys.argsort()
+            order = held[places["keys"] : places["keys"] + bound].argsort()
             self._launch("untie", bound, batch, order)
             self._launch("line_up", bound, cells, batch, order)
         else:
@@ -237,22 +277,10 @@ class DeviceLists:
         self._over("merge", 32 * bound, cells, batch)
         told = self._told
         self._over("encode", max(bound, 1), cells, batch, int(told.ctypes.data), len(told) - _TOLD)
-        device.stream.synchronize()
-        left, units, full, waiting, late = told[:_TOLD].tolist()
-        if full:
-            self._over("leave", bound, cells, batch)
-            return None
-        self._late_used += late if given == "updates" else 0
-        if waiting:
-            self._reserve(units)
-            self._over("merge_rest", 32 * bound, self._cells, batch)
-            self._over("encode", bound, self._cells, batch, 0, 0)
-        if not there:
-            self._used = units
-        groups, count = divmod(left, 1 << 32)
-        base, places = address(held[0]), held[1]
-        changes, starts = (base + 8 * places[name] for name in ("changes", "starts"))
-        return Staged(batch, changes, starts, count, groups, told[_TOLD:].copy(), held[0])
+        changes, starts = (address(held) + 8 * places[name] for name in ("changes", "starts"))
+        kept = cast("Ints", rows) if of_updates else None
+        answered = self._device.event()
+        return Staged(batch, changes, starts, held, len(rows), bound, kept, there, answered, 0, 0, self.parallel)
 
     def _send(
         self, rows: Ints | NDArray[np.int32], bound: int, given: str, **cells: int
@@ -280,6 +308,7 @@ class DeviceLists:
 
     def finish(self, staged: Staged, version: int) -> None:
         """End a batch: ``NEW`` commits it, ``OLD`` rolls it back."""
+        staged = self.settle(staged)
         self._launch("finish", 32 * staged.groups, self._cells, staged.batch, version)
         self._launch("encode", staged.groups, self._cells, staged.batch, 0, 0)
 

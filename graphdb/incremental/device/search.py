@@ -14,6 +14,7 @@ from graphdb.gpu.data.graph import address
 from graphdb.gpu.watch import wait_for
 from graphdb.incremental import frame
 from graphdb.incremental.device.layout import (
+    BATCH,
     LEVEL_WORDS,
     MAIL_HEADER,
     PLAN_DIVISIBLE,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 
+_LEFT = 8 * BATCH.index("left")
+_ALL = 1 << 62
 _FIRST_ROWS = 1 << 16
 _SHARE = 2
 """Rows take at most one part in so many of the memory that is free."""
@@ -121,16 +124,21 @@ class DeviceSearch:
         """Of the device's time, and the pieces of work that warps left to others, since they were set to 0."""
 
     @property
+    def lists(self) -> DeviceLists:
+        """What it searches."""
+        return self._lists
+
+    @property
     def device(self) -> Device:
         """Where it searches."""
         return self._device
 
     def count(self, program: DeviceProgram, staged: Staged, check: Callable[[], None]) -> Running:
-        """Begin to count the matches that a batch takes away and adds."""
-        return self._start(program, staged, 0, staged.count, -1, check)
+        """Begin to count the matches that a batch takes away and adds; how many changes it has need not be known."""
+        return self._start(program, staged, 0, _ALL, -1, check)
 
     def rows(self, program: DeviceProgram, staged: Staged, check: Callable[[], None]) -> Ints:
-        """Return the matches that a batch changes: [matches, outputs + 1], the version of each first.
+        """Return the matches that a settled batch changes: [matches, outputs + 1], the version of each first.
 
         Where there are more than there is space for, the search begins again with as much as they need; where that is
         too much, it takes the changed edges by halves.
@@ -189,7 +197,8 @@ class DeviceSearch:
         while threads > 32 and threads // 32 * program.warp_bytes > STATIC_SHARED:
             threads //= 2
         warps, shared = threads // 32, threads // 32 * program.warp_bytes
-        wanted = max(-(-(last - first) * _WAITING // warps), device.processors)
+        expected = min(last, staged.given) - first
+        wanted = max(-(-expected * _WAITING // warps), device.processors)
         blocks = min(module.resident("search", threads, shared), wanted, self._most or wanted)
         places = self._queue_for(blocks * warps, MAIL_HEADER + program.slots) if self._steal else 0
         given = memory.empty(len(SEARCH) + len(State), np.int64)
@@ -199,6 +208,7 @@ class DeviceSearch:
             "lists": address(self._lists.cells),
             "changes": staged.changes,
             "starts": staged.starts,
+            "left": staged.batch + _LEFT,
             "first": first,
             "last": last,
             "slots": program.slots,
