@@ -105,6 +105,7 @@ class QueryRun(MatchRun):
     def prepare_projection(self, query: ast.Query) -> Prepared | None:
         """Prepare what follows the matches of a query of one pattern, which are found elsewhere: it has no plan.
 
+        SQL goes on from its rows, so that properties are gathered for the matches alone before it.
         None where its rows are not matches of one pattern; raises as :meth:`prepare`.
         """
         return self._prepare_match(query, planned=False)
@@ -140,7 +141,7 @@ class QueryRun(MatchRun):
                 beside=beside,
             )
             try:
-                projection = compiler.project(query.returns, items, window, written=True)
+                projection = compiler.project(query.returns, items, window, written=True, gather_late=planned)
                 plan = self._plan(bound, needs) if query.matches and planned else None
             except Beforehand:
                 return None

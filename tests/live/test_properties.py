@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import graphdb
+from graphdb.snapshot.properties import Properties, PropertyColumn
+from graphdb.storage.catalog import EdgeLabel
 from tests.fuzz import scaled
 from tests.live.writes import bag, check, opened, small_graph, strategies
 
@@ -208,6 +211,25 @@ def test_facts_of_what_an_expression_yields() -> None:
         ):
             db.apply([(subject, label, value)])
             check(db, FACTS, stored)
+
+
+def test_only_the_properties_of_the_matches_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch asks for no table of a property's values, which takes as long as all vertices have it."""
+    db, text, asked = opened(None), "MATCH (a:A)-[:R]->(b) RETURN a.s AS s, b.s AS t", list[str]()
+    begin(db)
+    db.query(f"CREATE CONTINUOUS QUERY q AS {text}")
+    column = Properties.column
+
+    def asking(self: Properties, label: EdgeLabel, *, make: bool = True) -> PropertyColumn:
+        asked.append(label.iri)
+        return column(self, label, make=make)
+
+    for change in ("CREATE (:A {i: 91, s: 'x'})-[:R]->(:A {i: 92, s: 'y'})", "MATCH (:A {i: 91})-[e:R]->() DELETE e"):
+        with monkeypatch.context() as patched:
+            patched.setattr(Properties, "column", asking)
+            db.query(change)
+        assert Counter(db.query("FROM q")) == Counter(db.query(text))
+    assert not [iri for iri in asked if iri.endswith("s")]
 
 
 def test_conditions_that_python_computes_by_now() -> None:

@@ -97,6 +97,7 @@ class ProjectionCompiler:
         *,
         groups: Source | None = None,
         written: bool = False,
+        gather_late: bool = True,
         repeated: bool = False,
     ) -> Projection:
         """Project the relation by any RETURN clause.
@@ -107,7 +108,9 @@ class ProjectionCompiler:
             SQL of all groups there are (column ``g``), where the relation's rows are of groups: then the clause is one
             for each of them, and its rows say of which they are (column ``g``).
         written
-            Whether the rows go to the user: properties that nothing else needs are then gathered for them after SQL.
+            Whether the rows go to the user: properties that nothing else needs are then gathered for them after SQL, …
+        gather_late
+            … unless they are to be columns beside the bindings, too, because SQL goes on from the rows.
         repeated
             Whether rows of DISTINCT may come again where no SKIP or LIMIT counts them: a UNION returns each once.
         """
@@ -126,7 +129,7 @@ class ProjectionCompiler:
         if aggregated and combines_aggregates(items):
             raise NotSupportedError("what stands beside aggregates is put together in a second step")
         if not (aggregated or returns.distinct):
-            return self._each_row(returns, window, items, compiler, where, groups, written)
+            return self._each_row(returns, window, items, compiler, where, groups, written, written and gather_late)
         compiled = [(item, self._resolved(compiler, compiler.column(item.expression))) for item in items]
         compiled = [
             (item, compiler.computed(item.expression, ANY))
@@ -146,6 +149,7 @@ class ProjectionCompiler:
         where: list[str],
         groups: Source | None,
         written: bool,
+        gather_late: bool,
     ) -> Projection:
         """Project by a clause that makes a row of each row; see :meth:`project`.
 
@@ -161,7 +165,7 @@ class ProjectionCompiler:
         order = self._order(returns, seen, rows, items)
         if not order and ordered is not None:
             order = [(ordered.sql, "ASC NULLS LAST")]
-        late = late_items(items, {*keys}, relation, self._snapshot, self._text) if written else {}
+        late = late_items(items, {*keys}, relation, self._snapshot, self._text) if gather_late else {}
         columns = (i in late or i in keys or _is_column(item.expression, relation) for i, item in enumerate(items))
         cut = limit is not None and relation.groups is None and not all(columns)
         source, joins, after, within = relation.source, rows.joins, where, window
