@@ -61,3 +61,32 @@ def test_arrays_join_rows_as_duckdb_does(db: graphdb.Database, text: str, monkey
     assert joined, "nothing is joined by arrays"
     assert by_sql
     assert found == [by_sql] * 4
+
+
+OPERANDS = [
+    ("b.k", "a.k + 1"),
+    ("b.k", "(a.k * 5 + 1) % 12"),
+    ("b.k", "-a.k"),
+    ("b.k", "abs(a.k - 6)"),
+    ("b.k", "a.k * 0.5"),
+    ("b.k", "toInteger(toString(a.k) + '0')"),
+    ("toString(b.k)", "toString(a.k) + '0'"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), OPERANDS)
+def test_what_is_computed_of_rows_is_a_column_that_they_are_joined_by(
+    db: graphdb.Database, one: str, other: str
+) -> None:
+    """Computed on each pair of a row and a binding, it makes a join of both take the product of their numbers."""
+    text = f"MATCH (a:P), (b:P) WHERE {one} = {other} RETURN a.k, b.k"
+    product = f"MATCH (a:P), (b:P) RETURN a.k, b.k, {one} = {other} AS same"
+    expected = [row[:2] for row in rows_of(db, product) if row[2]]
+    assert rows_of(db, text) == rows_of(db, text.replace(f"{one} = {other}", f"{other} = {one}")) == expected
+    assert len(expected) > 0
+    optional = f"MATCH (a:P) OPTIONAL MATCH (b:P) WHERE {one} = {other} RETURN a.k, b.k"
+    alone = [[k, None] for k in range(12) if k not in [row[0] for row in expected]]
+    assert rows_of(db, optional) == sorted(expected + alone, key=repr)
+    if one == "b.k":
+        plan = "\n".join(str(row[0]) for row in db.query(f"EXPLAIN {text}").fetchall())
+        assert "$" not in plan.split("then SQL")[1], "DuckDB makes a hash join of columns that are equal"

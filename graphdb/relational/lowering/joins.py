@@ -9,6 +9,7 @@ from itertools import pairwise
 from graphdb.common import arrow
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import EDGE, INTEGER, NODE, Base, Type
+from graphdb.functions.table import scalar
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import MOST, BoundPattern, bind, conjuncts, size_of
@@ -24,7 +25,7 @@ from graphdb.relational.program import AnyStep, Counted, Given, Joined, Matched,
 from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.late import BesideBindings, gathered_in, needed_first
 from graphdb.relational.projection.lookups import Asked, equal_integers, having, sharing
-from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
+from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, VALUE, Relation, Source, bindings_of
 from graphdb.relational.snapshot import Snapshot
 from graphdb.relational.vectors import algebra as vectors
 from graphdb.sql.constants import ListOf
@@ -34,6 +35,9 @@ from graphdb.sql.value import SqlValue, column
 
 _ROW_COLUMN = "row"
 """The column of joined rows that has the numbers of those that they were made of."""
+
+_COMPUTED = (ast.Binary, ast.Unary, ast.FunctionCall)
+_OPERANDS = (ast.Binary, ast.Unary, ast.Property, ast.Variable, ast.Literal, ast.Parameter)
 
 CARRIED = (ORDER, ROW, GROUP)
 """Names of the engine's own that go with rows wherever they go."""
@@ -370,6 +374,25 @@ class Joins:
         sql, rows = self._projecting(replace(left, where=())).select(left.variables, types=types)
         return replace(rows, source=self._materialized(sql, left.source), where=left.where)
 
+    def _with_operands(self, left: Relation, bound: BoundPattern) -> Relation:
+        """Return rows that are a table, with a column for what is computed of them and a property has to equal.
+
+        Of columns DuckDB makes a hash join.  What can fail, as arithmetic can, it tests on every pair of a row and a
+        binding instead.
+        """
+        for _, _, asked in _asked(left, bound):
+            operand = asked.expression
+            if asked.listed or left.matches is not None or operand in left.known or not _is_computed(operand):
+                continue
+            if not free_variables(operand) or any(part in self._beforehand for part in walk(operand)):
+                continue
+            sql, rows = self._projecting(replace(left, where=())).select(left.variables, operand)
+            variables = {name: value for name, value in rows.variables.items() if name != VALUE}
+            known = {**rows.known, operand: rows.variables[VALUE]}
+            source = self._materialized(sql, rows.source, made=rows.source.rows)
+            left = replace(left, source=source, variables=variables, known=known)
+        return left
+
     def _number(self, relation: Relation, names: Sequence[str]) -> bool:
         """Have the bindings of a match be rows as they are, where all that is wanted of them are columns."""
         view = relation.source.view
@@ -451,6 +474,19 @@ def _asked(left: Relation, bound: BoundPattern) -> Iterator[tuple[ast.Expression
             if free_variables(other) <= left.variables.keys():
                 assert isinstance(one, ast.Property)
                 yield condition, subject.name, Asked(one.key, other, listed=False)
+
+
+def _is_computed(operand: ast.Expression) -> bool:
+    """Whether an expression has operators or calls, and one value for each row that it is of."""
+    parts = [part for part in walk(operand) if isinstance(part, ast.Expression)]
+    return isinstance(operand, _COMPUTED) and all(
+        isinstance(part, _OPERANDS) or (isinstance(part, ast.FunctionCall) and _is_stable(part)) for part in parts
+    )
+
+
+def _is_stable(call: ast.FunctionCall) -> bool:
+    found = scalar(call.name.lower())
+    return found is not None and found.volatility != "volatile"
 
 
 def _vertex_of(bound: BoundPattern, name: str) -> int | None:

@@ -126,6 +126,8 @@ class Matches(Traversals):
             ]
             return self._by_row(left, list(map(_numbered, joined)), live, how, rest)
         bound = self._bound_from(matches, left)
+        if how == "JOIN":
+            left = self._with_operands(left, bound)
         if how == "JOIN" or not bound.residual:
             names = {*left.variables, *bound.variables}
             duplicates = self._duplicates(rest[0], names, bound.residual)

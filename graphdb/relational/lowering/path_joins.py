@@ -216,7 +216,8 @@ class Searches(PathEdges):
             return only(relation, available(bound, needs))
         keep = used | free_variables(tuple(matches))
         left = self._table(self._filtered(left, keep), keep)
-        return self._joined(left, self._bound(matches, left), used, "join")
+        bound = self._bound(matches, left)
+        return self._joined(self._with_operands(left, bound), bound, used, "join")
 
     def _joined_path(
         self,
