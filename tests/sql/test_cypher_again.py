@@ -3,7 +3,7 @@
 import pytest
 
 import graphdb
-from graphdb.common.duckdb import connection
+from graphdb.common.duckdb import windows
 
 TWO = """
 SELECT count(*) AS n FROM cypher($$ MATCH (a:A) RETURN a.x AS x $$) JOIN cypher($$ MATCH (a:A) RETURN a.x AS x $$) USING (x);
@@ -22,12 +22,12 @@ def test_a_text_that_comes_again_is_not_registered_again(db, monkeypatch):
     text = "SELECT sum(x) FROM cypher($$ MATCH (a:A) RETURN a.x AS x $$)"
     registered = []
 
-    def counted(raw, name, table, register=connection.register):
+    def counted(raw, name, table, register=windows.register):
         registered.append(name)
         return register(raw, name, table)
 
     assert db.sql(text).scalar() == 6
-    monkeypatch.setattr(connection, "register", counted)
+    monkeypatch.setattr(windows, "register", counted)
     for x in (10, 20):
         db.query("CREATE (:A {x: $x})", x=x)
         assert db.sql(text).scalar() == 6 + (x if x == 10 else 30)

@@ -87,7 +87,7 @@ def _sorts(rng: np.random.Generator) -> Iterator[tuple[Any, Arguments]]:
     yield column_kernels.pack, (rng.integers(-4, 4, count), -4, 8, rows_of)
     yield column_kernels.total, (rng.integers(-(1 << 62), 1 << 62, count),)
     yield column_kernels.rises_by_one, (np.arange(5, 5 + count) + (np.arange(count) == int(rng.integers(1, 300))),)
-    yield column_kernels.tally, (rows_of, np.zeros(9, np.int64), np.full(9, -1))
+    yield column_kernels.tally, (rows_of - 4, -4, np.zeros(9, np.int64), np.full(9, -1))
     sizes = np.bincount(rows_of, minlength=9)
     marks = np.zeros(count, np.int64), np.full(7, -1, np.int32), np.zeros(9, np.int64)
     yield column_kernels.tally_distinct, (rows_of, rng.integers(0, 7, count), np.cumsum(sizes) - sizes, *marks)
