@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,9 +23,26 @@ def split(text: str, separator: str) -> list[str] | None:
     return text.split(separator) if separator else list(text) or [text]
 
 
+_BECOME_SEVERAL = (
+    "ŉǰΐΰևẖẗẘẙẚὐὒὔὖᾀᾁᾂᾃᾄᾅᾆᾇᾈᾉᾊᾋᾌᾍᾎᾏᾐᾑᾒᾓᾔᾕᾖᾗᾘᾙᾚᾛᾜᾝᾞᾟᾠᾡᾢᾣᾤᾥᾦᾧᾨᾩᾪᾫᾬᾭᾮᾯᾲᾳᾴᾶᾷᾼῂῃῄῆῇῌῒΐῖῗῢΰῤῦῧῲῳῴῶῷῼﬀﬁﬂﬃﬄﬅﬆﬓﬔﬕﬖﬗ"
+)
+"""Letters of which Python makes several capitals, ß aside."""
+_ONE_EACH = re.compile(f"[^{_BECOME_SEVERAL}]+")
+
+
+def _upper(text: str) -> str:
+    """Return a text in capitals as SQL does: a letter becomes one, but ß two."""
+    return text.upper() if text.isascii() else _ONE_EACH.sub(lambda found: found[0].upper(), text.replace("ß", "SS"))
+
+
+def _lower(text: str) -> str:
+    """Return a text in small letters as SQL does: a letter becomes one, wherever in a word it stands."""
+    return text.replace("İ", "i").replace("Σ", "σ").lower()
+
+
 TEXTS: Mapping[str, Callable[..., Any]] = {
-    "toupper": str.upper,
-    "tolower": str.lower,
+    "toupper": _upper,
+    "tolower": _lower,
     "trim": lambda text: text.strip(BLANKS),
     "btrim": lambda text, characters=BLANKS: text.strip(characters),
     "ltrim": lambda text, characters=BLANKS: text.lstrip(characters),

@@ -39,11 +39,18 @@ from graphdb.sql.value import SUBQUERY, VOLATILE, SqlValue, as_union, cast
 # --- values ----------------------------------------------------------------------------------------------------
 
 
+_REVERSED = (
+    r"CASE WHEN regexp_full_match({0}, '[\x00-\x0c\x0e-\x7f]*') THEN reverse({0}) "
+    "ELSE array_to_string(list_reverse(regexp_extract_all({0}, '(?s).')), '') END"
+)
+"""DuckDB's reverse leaves together what is seen as one character: a letter with its accents, the two ends of a line."""
+
+
 def _reverse(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = c.compile(node.arguments[0])
     if value.type.base is Base.LIST and not value.many:
         return SqlValue(f"list_reverse({value.sql})", value.type)
-    return strings.string("reverse({0})")(c, node)
+    return strings.string(_REVERSED)(c, node)
 
 
 def _is_empty(c: Compiler, node: ast.FunctionCall) -> SqlValue:

@@ -73,6 +73,11 @@ CASES: list[tuple[str, str, list[tuple[object, ...]]]] = [
     (TWICE, "MATCH (x) MATCH INDUCED TRAIL (a:A)-[:R*2..2]-(a) RETURN count(*)", [(4,)]),
     ("CREATE (:A)-[:R]->(:B)", "MATCH (a) WITH (a)-->() AS keep WHERE keep RETURN count(*)", [(1,)]),
     ("CREATE (:A)-[:R]->(:B)", "MATCH (a) RETURN ((a)-->()) IS NULL AS n, count(*)", [(False, 2)]),
+    (TWO, "MATCH (a) RETURN a.k IN [] AS none ORDER BY none DESC, a.k IN [] LIMIT 1", [(False,)]),
+    (TWO, "MATCH (a) WITH DISTINCT a.k AS k MATCH (b) WHERE k > 0 AND b.k = 3 / k - 2 RETURN b.k", [(1,)]),
+    (TWO, "MATCH (a) WITH DISTINCT a.k AS k MATCH (b) WHERE b.k IN [3 / k - 2] AND k > 0 RETURN b.k", [(1,)]),
+    (TWO, "MATCH (a) OPTIONAL MATCH (b) WHERE a.k > 0 AND b.k = 3 / a.k - 2 RETURN b.k ORDER BY b.k", [(1,), (None,)]),
+    (TWO, "MATCH (a) RETURN COUNT { (b) WHERE a.k > 0 AND b.k = 3 / a.k - 2 } AS n ORDER BY n", [(0,), (1,)]),
 ]
 
 

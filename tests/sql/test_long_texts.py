@@ -115,6 +115,20 @@ def test_functions_of_long_texts_are_pythons_wherever_the_texts_are() -> None:
             db.query("MATCH (n:T) RETURN left(n.t, n.i - 5)")
 
 
+def test_letters_become_the_same_in_long_texts_as_in_short_ones(db: graphdb.Database) -> None:
+    text = "ß İ ΑΣ ŉ ﬁ e\u0301 \r\n 👨\u200d👩\u200d👧 "
+    found = ("SS İ ΑΣ ŉ ﬁ E\u0301 \r\n 👨\u200d👩\u200d👧 ", "ß i ασ ŉ ﬁ e\u0301 \r\n 👨\u200d👩\u200d👧 ", text[::-1])
+    for form in ("WITH $s + left($x, $n) AS s", "UNWIND [$s + left($x, $n)] AS s"):
+        for more in (0, 60_000):
+            asked = f"{form} RETURN toUpper(s), toLower(s), reverse(s)"
+            (row,) = db.query(asked, s=text, x="-" * more, n=more).fetchall()
+            assert tuple(each.replace("-", "") for each in row) == found, (form, more)
+            (listed,) = db.query(
+                f"{form} RETURN [x IN [s, 1] | [toUpper(s), toLower(s), reverse(s)]][0]", s=text, x="-" * more, n=more
+            ).fetchone()
+            assert tuple(each.replace("-", "") for each in listed) == found, (form, more)
+
+
 def test_only_where_texts_may_be_long_sql_asks_python() -> None:
     text = "EXPLAIN UNWIND range(1, 9) AS i RETURN toUpper($t + i) AS x"
     with graphdb.connect(threads=1, device="cpu") as db:

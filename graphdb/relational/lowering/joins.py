@@ -20,6 +20,7 @@ from graphdb.pattern.paths.unroll import is_plain
 from graphdb.pattern.rename import rewritten
 from graphdb.relational.arguments import Arguments
 from graphdb.relational.edges.parallel_edges import resolve_edges
+from graphdb.relational.lowering.guards import behind_guard, guarded
 from graphdb.relational.lowering.needs import available, is_of, needs_of, only, read_beside
 from graphdb.relational.program import AnyStep, Counted, Given, Joined, Matched, Rows, Step
 from graphdb.relational.projection.compile import ProjectionCompiler
@@ -90,7 +91,7 @@ class Joins:
         if self._beforehand:
             matches = [self._without_computed(match, later) for match in matches]
         bound = bind(tuple(matches), self._snapshot.names, self._text, relation.names)
-        bound.residual += later
+        bound.residual = guarded([*bound.residual, *later], {*relation.names}, lambda part: any(self._aside(part)))
         resolve_edges(self._snapshot, self._text, self._arguments, bound, self._clauses)
         return bound
 
@@ -382,7 +383,8 @@ class Joins:
         """
         for _, _, asked in _asked(left, bound):
             operand = asked.expression
-            if asked.listed or left.matches is not None or operand in left.known or not _is_computed(operand):
+            computed = _is_computed(behind_guard(operand))
+            if asked.listed or left.matches is not None or operand in left.known or not computed:
                 continue
             if not free_variables(operand) or any(part in self._beforehand for part in walk(operand)):
                 continue

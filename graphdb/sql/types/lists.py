@@ -182,7 +182,7 @@ def _in(c: Compiler, node: ast.In) -> SqlValue:
     def test(value: SqlValue) -> SqlValue:
         if isinstance(node.collection, ast.ListLiteral):
             if not node.collection.items:
-                return SqlValue("FALSE", BOOLEAN)
+                return SqlValue("(NOT TRUE)", BOOLEAN)  # DuckDB takes no literal behind ORDER BY
             parts = [compare(c, "=", value, c.one(x)) for x in node.collection.items]
             return SqlValue(f"({' OR '.join(parts)})", BOOLEAN)
         name = c.fresh()
