@@ -223,19 +223,47 @@ def _nodes(
 
 def facts(source: Source, edges: Sequence[Ids]) -> list[dict[str, Any]]:
     """Return the properties of edges: columns of label, start, end and ordinal, int64."""
-    described = np.isin(edges[0], list(source.described))
-    some = np.array([part[described] for part in edges])
-    wanted, which = np.unique(some, axis=1, return_inverse=True)
+    made: list[dict[str, Any]] = [{} for _ in range(len(edges[0]))]
+    found, which = distinct(edges[0])
+    rest = []
+    for number, label in enumerate(found.tolist()):
+        if label in source.described and (source.edges is None or source.edges.have_properties(label)):
+            at = np.flatnonzero(which == number)
+            if not _gathered(source, [part[at] for part in edges], at, made):
+                rest.append(at)
+    if rest:
+        places = np.concatenate(rest)
+        looked_up = _facts_by_sql(source, np.array([part[places] for part in edges]))
+        deque(map(made.__setitem__, places.tolist(), looked_up), maxlen=0)
+    return made
+
+
+def _gathered(source: Source, edges: Sequence[Ids], places: Ids, into: list[dict[str, Any]]) -> bool:
+    """Put the properties of edges of one label in their places, from columns in memory; or return False."""
+    described = None if source.edges is None else source.edges.described_by(edges)
+    if described is None:
+        return False
+    for iri, column in described.properties.items():
+        values, owners = taken(column, described.every), places
+        if values.null_count:
+            owners = places[values.is_valid()]
+            values = values.drop_null()
+        mine = map(into.__getitem__, owners.tolist())
+        deque(map(dict.__setitem__, mine, repeat(source.names.written(iri)), pylist(values)), maxlen=0)
+    return True
+
+
+def _facts_by_sql(source: Source, edges: NDArray[np.int64]) -> list[dict[str, Any]]:
+    """Return what :func:`facts` does, from the database."""
+    wanted, which = np.unique(edges, axis=1, return_inverse=True)
     found = _facts_of_few(source, wanted) if wanted.shape[1] <= _FEW and source.lookup.ready() else None
     owners, keys, values = _facts_joined(source, wanted) if found is None else found
 
     def name(key: int) -> str:
         return source.names.written(source.key_iri(key))
 
-    made = [*_properties(name, (owners, keys, values), np.arange(wanted.shape[1])), {}]
-    of = np.full(len(described), -1)
-    of[described] = which.reshape(-1)
-    return list(map(dict, map(made.__getitem__, of.tolist())))
+    made = _properties(name, (owners, keys, values), np.arange(wanted.shape[1]))
+    return list(map(dict, map(made.__getitem__, which.reshape(-1).tolist())))
 
 
 def _facts_joined(source: Source, wanted: NDArray[np.int64]) -> tuple[Ids, Ids, list[Any]]:

@@ -6,7 +6,8 @@ state of the data; the next state takes over what did not change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -38,6 +39,9 @@ Ints = NDArray[np.int64]
 
 _SEVERAL = 16
 """Edges of some labels for each whose properties are wanted, at most, for which all are read into columns."""
+
+_TIMES = 4
+"""Times that the properties of a handful of edges are looked up before all of their label are read into columns."""
 
 _CELLS = 1 << 24
 """Values of all properties of these edges, at most."""
@@ -154,6 +158,10 @@ class Edges:
         """What was read of the values for these columns."""
         self._values: dict[tuple[tuple[int, ...], int], arrow.Array] = {}
         self._keys: Mapping[str, int] | None = None
+        self._keys_of: Mapping[int, frozenset[int]] = {}
+        """The keys that edges of a label have, by label: of those that are in ``_keys``."""
+        self._wanted: Counter[tuple[int, ...]] = Counter()
+        """Edges whose properties were looked up, by the labels of all that they were asked for with."""
         self._made: dict[int, str] = {}
         self._last: EdgeValues | None = None
 
@@ -193,9 +201,21 @@ class Edges:
     def keys(self) -> Mapping[str, int]:
         """The keys that edges have, by IRI."""
         if self._keys is None:
-            sql = "SELECT iri, id FROM _graphdb.resource WHERE id IN (SELECT DISTINCT key FROM _graphdb.edge_property)"
-            self._keys = dict(self._connection.rows(sql)) if self.described else {}
+            found: dict[int, set[int]] = {}
+            names: dict[str, int] = {}
+            if self.described:
+                pairs = "SELECT DISTINCT label, key FROM _graphdb.edge_property"
+                sql = f"SELECT r.iri, e.key, e.label FROM ({pairs}) e JOIN _graphdb.resource r ON r.id = e.key"
+                for iri, key, label in self._connection.rows(f"{sql} ORDER BY e.key ASC"):
+                    names[iri] = key
+                    found.setdefault(label, set()).add(key)
+            self._keys_of = {label: frozenset(keys) for label, keys in found.items()}
+            self._keys = names
         return self._keys
+
+    def have_properties(self, label: int) -> bool:
+        """Whether some edge of a label has a property."""
+        return bool(self.keys) and label in self._keys_of
 
     def iri(self, key: int) -> str:
         """Return the IRI of a key that edges have."""
@@ -294,7 +314,7 @@ class Edges:
                 if touched.isdisjoint(labels):
                     self._tables[labels] = table.moved(before.sizes, graph.sizes)
             if not rows:  # otherwise properties may have values of other types, and keys are new
-                self._columns, self._keys = former._columns, former._keys
+                self._columns, self._keys, self._keys_of = former._columns, former._keys, former._keys_of
                 self._made, former._made = former._made, {}
                 self._values = {at: values for at, values in former._values.items() if at[0] in self._tables}
         former.drop()
@@ -350,16 +370,29 @@ class Edges:
         labels = tuple(_numbered(edges[0])[0].tolist())
         if not labels or not self.described.issuperset(labels):
             return None
-        most = sum(self._store.statistics(label).triples for label in labels)
-        if len(edges[0]) * _SEVERAL < most or most * len(self.keys) > _CELLS:
+        keys = {iri: key for iri, key in self.keys.items() if any(key in self._keys_of[label] for label in labels)}
+        if not keys or not self._pays(labels, keys.values(), len(edges[0])):
             return None
-        if not all(self.plain(key) and self.column(key).type.base in _EVERYWHERE for key in self.keys.values()):
+        if not all(self.plain(key) and self.column(key).type.base in _EVERYWHERE for key in keys.values()):
             return None
         found = DescribedEdges(
-            {iri: self.values(labels, key) for iri, key in self.keys.items()}, self.table(labels), self._store
+            {iri: self.values(labels, key) for iri, key in keys.items()}, self.table(labels), self._store
         )
         every = found.numbers(edges, provenance)
         return None if every is None else replace(found, every=every)
+
+    def _pays(self, labels: tuple[int, ...], keys: Collection[int], count: int) -> bool:
+        """Whether all values of some labels' edges are to be columns, by how many edges were asked for, and how often.
+
+        Ski rental: SQL reads all of a table for a handful, too.
+        """
+        if all((labels, key) in self._values or self._persisted.has(("values", labels, key)) for key in keys):
+            return True
+        most = sum(self._store.statistics(label).triples for label in labels)
+        if most * len(keys) > _CELLS:
+            return False
+        self._wanted[labels] += max(count * _SEVERAL, most // _TIMES)
+        return self._wanted[labels] >= most
 
 
 def _numbered(labels: Ints) -> tuple[Ints, Ints]:

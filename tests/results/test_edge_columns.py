@@ -1,12 +1,14 @@
-"""Edges as structs of Arrow: from columns in memory they are what SQL makes of the same edges."""
+"""Edges as structs of Arrow and as Python's values: from columns in memory they are what SQL makes of the same edges."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import graphdb
+from graphdb.relational import entity_fetch
 from graphdb.snapshot.edges import DescribedEdges, Edges
 
 PEOPLE = "UNWIND range(0, 29) AS i CREATE (:P {k: i})"
@@ -48,6 +50,48 @@ def test_columns_are_what_sql_makes(database: graphdb.Database, text: str, monke
     by_sql = database.query(text).to_arrow()
     assert mine.schema == by_sql.schema
     assert mine.equals(by_sql)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_python_values_are_what_sql_makes(
+    database: graphdb.Database, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(5):  # the properties of a handful are looked up by SQL before all of them are columns
+        mine = database.query(text).fetchall()
+    with monkeypatch.context() as patched:
+        patched.setattr(entity_fetch, "_facts_by_sql", None)
+        assert repr(database.query(text).fetchall()) == repr(mine)
+    monkeypatch.setattr(Edges, "described_by", lambda *_: None)
+    by_sql = database.query(text).fetchall()
+    assert repr(by_sql) == repr(mine)
+    assert by_sql == mine
+
+
+def test_columns_of_a_transaction_and_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with graphdb.connect(device="cpu", threads=1) as database:
+        database.query(PEOPLE)
+        database.query(KNOWS)
+        text = "MATCH (a:P)-[r:K]->(b:P) RETURN r, properties(r) AS p ORDER BY id(r)"
+
+        def checked() -> list[tuple[Any, ...]]:
+            mine = database.query(text).fetchall()
+            assert [(dict(r.properties),) for r, _ in mine] == [(p,) for _, p in mine]
+            with monkeypatch.context() as patched:
+                patched.setattr(Edges, "described_by", lambda *_: None)
+                assert repr(database.query(text).fetchall()) == repr(mine)
+            return mine
+
+        before = checked()
+        database.sql("BEGIN")
+        for change in (
+            "MATCH ()-[r:K]->() WHERE r.since < 50 SET r.word = 'x', r.weight = null",
+            "MATCH ()-[r:K]->() WHERE r.since > 180 DELETE r",
+            "MATCH (a:P {k: 1}), (b:P {k: 2}) CREATE (a)-[:K {since: -1, later: true}]->(b)",
+        ):
+            database.query(change)
+            assert repr(checked()) != repr(before)
+        database.sql("ROLLBACK")
+        assert repr(checked()) == repr(before)
 
 
 def test_what_columns_do_not_have(monkeypatch: pytest.MonkeyPatch) -> None:

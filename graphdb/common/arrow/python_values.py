@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import uuid
+from collections import deque
 from datetime import UTC, datetime, time, timedelta, timezone
 from decimal import Context
 from typing import Any, NamedTuple
@@ -117,10 +118,12 @@ def _nested(column: Array) -> list[Any]:
         return [dict(zip(names, row, strict=True)) for row in rows]
     if type.format.startswith("+u"):
         assert column.data is not None
-        numbers = [int(number) for number in type.format.partition(":")[2].split(",")]
-        members = [pylist(child) for child in column.children]
-        at = dict(zip(numbers, members, strict=True))
-        return [at[kind][i] for i, kind in enumerate(column.data.tolist())]
+        found: list[Any] = [None] * len(column)
+        for number, child in zip(type.format.partition(":")[2].split(","), column.children, strict=True):
+            at = np.flatnonzero(column.data == int(number))
+            if len(at):  # most values of the others are there for nothing
+                deque(map(found.__setitem__, at.tolist(), pylist(child.take(at))), maxlen=0)
+        return found
     if type.format.startswith("+w:"):
         size, items = int(type.format[3:]), pylist(column.children[0])
         return [items[i * size : (i + 1) * size] for i in range(len(column))]
