@@ -71,6 +71,9 @@ OPERANDS = [
     ("b.k", "a.k * 0.5"),
     ("b.k", "toInteger(toString(a.k) + '0')"),
     ("toString(b.k)", "toString(a.k) + '0'"),
+    ("b.k + 1", "a.k * 2"),
+    ("b.k * 0.5", "a.k - 1"),
+    ("abs(b.k - 6)", "abs(a.k - 3) + 1"),
 ]
 
 
@@ -81,12 +84,64 @@ def test_what_is_computed_of_rows_is_a_column_that_they_are_joined_by(
     """Computed on each pair of a row and a binding, it makes a join of both take the product of their numbers."""
     text = f"MATCH (a:P), (b:P) WHERE {one} = {other} RETURN a.k, b.k"
     product = f"MATCH (a:P), (b:P) RETURN a.k, b.k, {one} = {other} AS same"
-    expected = [row[:2] for row in rows_of(db, product) if row[2]]
+    expected = sorted((row[:2] for row in rows_of(db, product) if row[2]), key=repr)
     assert rows_of(db, text) == rows_of(db, text.replace(f"{one} = {other}", f"{other} = {one}")) == expected
     assert len(expected) > 0
     optional = f"MATCH (a:P) OPTIONAL MATCH (b:P) WHERE {one} = {other} RETURN a.k, b.k"
     alone = [[k, None] for k in range(12) if k not in [row[0] for row in expected]]
     assert rows_of(db, optional) == sorted(expected + alone, key=repr)
-    if one == "b.k":
-        plan = "\n".join(str(row[0]) for row in db.query(f"EXPLAIN {text}").fetchall())
-        assert "$" not in plan.split("then SQL")[1], "DuckDB makes a hash join of columns that are equal"
+    assert are_columns(db, text), "DuckDB makes a hash join of columns that are equal"
+
+
+def are_columns(db: graphdb.Database, text: str) -> bool:
+    plan = "\n".join(str(row[0]) for row in db.query(f"EXPLAIN {text}").fetchall())
+    return "$" not in plan.split("then SQL")[1]
+
+
+SIDES = ["{x}.k", "{x}.k + {n}", "{x}.k * {n} - 3", "abs({x}.k - {n})", "{x}.k / {n}.0", "-{x}.k", "{x}.k % 5 + {n}"]
+
+
+def test_what_is_computed_of_both_sides_is_compared_as_on_each_pair(db: graphdb.Database) -> None:
+    draw = random.Random(3)
+    for _ in range(60):
+        conditions = []
+        for _ in range(draw.randint(1, 2)):
+            a, b = (draw.choice(SIDES).format(x=x, n=draw.randint(1, 9)) for x in "ab")
+            conditions.append(f"{a} {draw.choice(['=', '<', '<=', '>', '>=', '<>'])} {b}")
+        where = " AND ".join(conditions)
+        product = rows_of(db, f"MATCH (a:P), (b:P) RETURN a.k, b.k, {where} AS holds")
+        expected = sorted((row[:2] for row in product if row[2]), key=repr)
+        assert rows_of(db, f"MATCH (a:P), (b:P) WHERE {where} RETURN a.k, b.k") == expected, where
+        found = [
+            row
+            for row in rows_of(db, f"MATCH (a:P) OPTIONAL MATCH (b:P) WHERE {where} RETURN a.k, b.k")
+            if row[1] is not None
+        ]
+        assert found == expected, where
+        counts = db.query(f"MATCH (a:P) RETURN a.k, COUNT {{ (b:P) WHERE {where} }} AS n").fetchall()
+        assert sorted(counts) == [(k, sum(row[0] == k for row in expected)) for k in range(12)], where
+
+
+def test_an_interval_is_a_join_of_columns(db: graphdb.Database) -> None:
+    """Of columns one of which is less than the other DuckDB makes a join of sorted ones."""
+    text = "MATCH (a:P), (b:P) WHERE a.k < b.k AND b.k < a.k + 3 RETURN a.k, b.k"
+    assert are_columns(db, text)
+    assert rows_of(db, text) == sorted(([a, b] for a in range(12) for b in range(a + 1, min(a + 3, 12))), key=repr)
+
+
+@pytest.mark.parametrize("where", ["10 / a.k < b.k + 1", "b.k - 1 = 10 / a.k", "a.k * 9223372036854775807 = b.k + 1"])
+def test_what_is_computed_of_one_side_fails_only_if_there_is_the_other(db: graphdb.Database, where: str) -> None:
+    for text in (
+        "MATCH (a:P), (b:P)-[:K|L {w: -1}]->(b) WHERE %s RETURN a.k",
+        "MATCH (b:P)-[:K {w: -1}]->(b) MATCH (a:P) WHERE %s RETURN a.k",
+    ):
+        assert rows_of(db, text % where) == []
+    guarded = where.replace("a.k", "(a.k - c.k)") + " AND a.k <> c.k AND a.k - c.k < 2"
+    sides = "(a:P)-[:K]->(c:P)", "(b:P)"
+    if "9223" not in where:
+        found = [
+            rows_of(db, f"MATCH {x} MATCH {y} WHERE {guarded} RETURN a.k, b.k, c.k") for x, y in (sides, sides[::-1])
+        ]
+        assert found[0] == found[1] != []
+    with pytest.raises(graphdb.GraphDBError, match=r"by zero|out of range"):
+        db.query(f"MATCH (a:P), (b:P) WHERE {where} RETURN a.k")

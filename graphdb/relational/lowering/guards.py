@@ -1,6 +1,7 @@
-"""What a match computes of the rows it starts from, only where its conditions on them alone hold.
+"""What a match computes of the rows it starts from, or of its own alone, only where conditions on these alone hold.
 
-``WHERE k <> 0 AND b.size = 10 / k`` divides by no 0: SQL looks values up, and hashes them, before it tests the rest.
+``WHERE k <> 0 AND b.size = 10 / k`` divides by no 0: SQL looks values up, hashes and sorts them, before it
+tests the rest.
 """
 
 from __future__ import annotations
@@ -20,38 +21,41 @@ _SAFE = (ast.Variable, ast.Property, ast.Literal, ast.Parameter, ast.ListLiteral
 def guarded(
     conditions: Sequence[ast.Expression], rows: Set[str], waits: Callable[[ast.Expression], bool]
 ) -> list[ast.Expression]:
-    """Return a match's conditions, what they look up being null where rows do not fulfil those on them alone.
+    """Return a match's conditions, what they compare being null where those on the same side alone do not hold.
 
-    ``rows`` are the names that these have; conditions that ``waits`` is true of are not computed with the others.
+    ``rows`` are the names that the rows have; those of the other side are the match's own.  Conditions that ``waits``
+    is true of are not computed with the others.
     """
 
-    def is_of_rows(part: ast.Expression) -> bool:
-        return free_variables(part) <= rows and not waits(part)
+    def is_of_rows(part: ast.Expression) -> bool | None:
+        """Whether a part is of the rows, or of the match's own; None where it is of both, of none, or waits."""
+        names = free_variables(part)
+        if not names or waits(part) or (names & rows and not names <= rows):
+            return None
+        return names <= rows
 
-    guards = [each for each in conditions if free_variables(each) and is_of_rows(each)]
-    if not guards:
+    if not rows:
         return [*conditions]
-    guard = all_hold(guards, guards[0].span)
-    assert guard is not None
+    sides = [is_of_rows(each) for each in conditions]
+    guards = {}
+    for side in (True, False):
+        alone = [each for each, of in zip(conditions, sides, strict=True) if of is side]
+        guards[side] = all_hold(alone, alone[0].span) if alone else None
 
     def computed(operand: ast.Expression) -> ast.Expression:
         safe = all(isinstance(part, _SAFE) for part in walk(operand) if isinstance(part, ast.Expression))
-        if safe or not (free_variables(operand) and is_of_rows(operand)):
-            return operand
-        return ast.Case(None, (((guard,), operand),), None, operand.span)
+        side = None if safe else is_of_rows(operand)
+        guard = None if side is None else guards[side]
+        return operand if guard is None else ast.Case(None, (((guard,), operand),), None, operand.span)
 
     def change(condition: ast.Expression) -> ast.Expression:
-        if condition in guards:
-            return condition
-        if isinstance(condition, ast.Comparison) and condition.operators == ("=",):
+        if isinstance(condition, ast.Comparison) and "<>" not in condition.operators:
             return replace(condition, operands=tuple(map(computed, condition.operands)))
-        return (
-            replace(condition, collection=computed(condition.collection))
-            if isinstance(condition, ast.In)
-            else condition
-        )
+        if isinstance(condition, ast.In):
+            return replace(condition, collection=computed(condition.collection))
+        return condition
 
-    return [change(each) for each in conditions]
+    return [each if side is not None else change(each) for each, side in zip(conditions, sides, strict=True)]
 
 
 def behind_guard(operand: ast.Expression) -> ast.Expression:

@@ -9,7 +9,6 @@ from itertools import pairwise
 from graphdb.common import arrow
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import EDGE, INTEGER, NODE, Base, Type
-from graphdb.functions.table import scalar
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import MOST, BoundPattern, bind, conjuncts, size_of
@@ -20,13 +19,14 @@ from graphdb.pattern.paths.unroll import is_plain
 from graphdb.pattern.rename import rewritten
 from graphdb.relational.arguments import Arguments
 from graphdb.relational.edges.parallel_edges import resolve_edges
-from graphdb.relational.lowering.guards import behind_guard, guarded
+from graphdb.relational.lowering.guards import guarded
+from graphdb.relational.lowering.join_conditions import asks, computed_of_rows, computed_of_sides
 from graphdb.relational.lowering.needs import available, is_of, needs_of, only, read_beside
 from graphdb.relational.program import AnyStep, Counted, Given, Joined, Matched, Rows, Step
 from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.late import BesideBindings, gathered_in, needed_first
-from graphdb.relational.projection.lookups import Asked, equal_integers, having, sharing
-from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, VALUE, Relation, Source, bindings_of
+from graphdb.relational.projection.lookups import equal_integers, having, sharing
+from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
 from graphdb.relational.snapshot import Snapshot
 from graphdb.relational.vectors import algebra as vectors
 from graphdb.sql.constants import ListOf
@@ -36,9 +36,6 @@ from graphdb.sql.value import SqlValue, column
 
 _ROW_COLUMN = "row"
 """The column of joined rows that has the numbers of those that they were made of."""
-
-_COMPUTED = (ast.Binary, ast.Unary, ast.FunctionCall)
-_OPERANDS = (ast.Binary, ast.Unary, ast.Property, ast.Variable, ast.Literal, ast.Parameter)
 
 CARRIED = (ORDER, ROW, GROUP)
 """Names of the engine's own that go with rows wherever they go."""
@@ -165,6 +162,20 @@ class Joins:
 
         ``duplicates`` says what is needed of equal bindings, and ``then`` which clauses follow.
         """
+        return self._joined_anew(left, bound, live, how, duplicates, then, renumbers=False)[1]
+
+    def _joined_anew(
+        self,
+        left: Relation,
+        bound: BoundPattern,
+        live: Collection[str],
+        how: str,
+        duplicates: Duplicates = "keep",
+        then: Sequence[ast.ClauseNode] = (),
+        *,
+        renumbers: bool = True,
+    ) -> tuple[Relation, Relation]:
+        """Join rows as :meth:`_joined` does; return them, which may have other numbers by then, and what is joined."""
         view = self._bindings_view()
         pattern = bindings_of(bound, self._snapshot.edges, view)
         shared = [name for name in bound.variables if name in left.variables]
@@ -182,6 +193,13 @@ class Joins:
         first = [each for each in first if is_of(each, left, joins)]
         known = self._beside[view].known(first, pattern.variables, self._text)
         rows = replace(pattern, where=(), variables={**pattern.variables, **numbered}, known={**pattern.known, **known})
+        given = (*self._given(left, bound, shared), *self._given_values(left, bound))
+        self._add_match(how, view, bound, needs, given)
+        pairs = None if shared or how != "join" else next(self._pairs(left, bound), None)
+        if how == "join" and not shared and pairs is None:
+            of_rows, of_bindings = computed_of_sides(left.variables, bound)
+            rows = self._as_columns(rows, of_bindings, left.source)
+            left = self._as_columns(left, of_rows, rows.source) if renumbers else left
         sql, found = self._projecting(rows).select([*names, *counted])
         on = [f"{found.variables[n].of('r')} = {left.variables[n].of('l')}" for n in shared]
         new = [name for name in names if name not in left.variables] + counted
@@ -192,7 +210,6 @@ class Joins:
         join = "LEFT JOIN" if how == "outer join" else "JOIN"
         start = f"{left.source} l"
         where = pattern.where
-        pairs = None if on or how != "join" else next(self._pairs(left, bound), None)
         if pairs is not None:
             condition, vertex, sharing = pairs
             where = tuple(other for other in where if other != condition)
@@ -201,14 +218,14 @@ class Joins:
         joined = f"(SELECT l.*, l.rowid AS row{chosen} FROM {start} {join} ({sql}) r ON {all_of(on)})"
         source = Source.made(joined, left.source, found.source)
         made = {name: found.variables[name].at(f"m{i}") for i, name in enumerate(new)}
-        given = (*self._given(left, bound, shared), *self._given_values(left, bound))
-        self._add_match(how, view, bound, needs, given)
         further: dict[str | ast.Expression, SqlValue] = {name: rows.variables[name] for name in new}
         further |= {node: rows.known[node] for node in facts}
         pairs_of = tuple((left.variables[name].column, rows.variables[name].column) for name in shared)
         left_over, same = equal_integers(where, left, rows) if how == "join" else (where, ())
         pairs_of = (*pairs_of, *same)
-        arrays = None if pairs is not None else self._by_arrays(left, view, pairs_of, further, how == "outer join")
+        arrays = None
+        if pairs is None and rows.source.view is not None:
+            arrays = self._by_arrays(left, rows.source.view, pairs_of, further, how == "outer join")
         if arrays is not None:
             (source, columns), where = arrays, left_over
             made = {name: rows.variables[name].at(columns[name]) for name in new}
@@ -216,7 +233,7 @@ class Joins:
         number = made.pop(MATCHES, None)
         matches = None if number is None else f"coalesce({number.sql}, 1)" if how == "outer join" else number.sql
         numbers = None if number is None else number.column
-        return Relation(source, {**left.variables, **made}, where, {**left.known, **facts}, matches, numbers)
+        return left, Relation(source, {**left.variables, **made}, where, {**left.known, **facts}, matches, numbers)
 
     def _by_arrays(
         self,
@@ -299,7 +316,7 @@ class Joins:
 
     def _given_values(self, left: Relation, bound: BoundPattern) -> Iterator[Given]:
         """Yield what the rows say of vertices that must be, or whose property must be, something of theirs."""
-        for _, subject, asked in _asked(left, bound):
+        for _, subject, asked in asks(left.variables, bound):
             vertex = _vertex_of(bound, subject)
             found = None if vertex is None else having(left, self._projecting(left), self._snapshot, self._text, asked)
             if vertex is not None and found is not None:
@@ -311,7 +328,7 @@ class Joins:
 
         Only where there are several values: over lists DuckDB would test it on every row with every binding.
         """
-        for condition, subject, asked in _asked(left, bound):
+        for condition, subject, asked in asks(left.variables, bound):
             several = asked.listed or isinstance(asked.expression, ast.Property | ast.Variable)
             if _vertex_of(bound, subject) is not None and several:
                 sql = sharing(left, self._projecting(left), self._snapshot, self._text, asked)
@@ -376,24 +393,21 @@ class Joins:
         return replace(rows, source=self._materialized(sql, left.source), where=left.where)
 
     def _with_operands(self, left: Relation, bound: BoundPattern) -> Relation:
-        """Return rows that are a table, with a column for what is computed of them and a property has to equal.
+        """Return rows that are a table, with columns for what is computed of them and a property has to equal."""
+        return self._as_columns(left, computed_of_rows(left.variables, bound))
 
-        Of columns DuckDB makes a hash join.  What can fail, as arithmetic can, it tests on every pair of a row and a
-        binding instead.
+    def _as_columns(self, rows: Relation, operands: Iterable[ast.Expression], other: Source | None = None) -> Relation:
+        """Return rows as a table that has columns for what is computed of them.
+
+        It is null, and cannot fail, where ``other`` has no rows.
         """
-        for _, _, asked in _asked(left, bound):
-            operand = asked.expression
-            computed = _is_computed(behind_guard(operand))
-            if asked.listed or left.matches is not None or operand in left.known or not computed:
-                continue
-            if not free_variables(operand) or any(part in self._beforehand for part in walk(operand)):
-                continue
-            sql, rows = self._projecting(replace(left, where=())).select(left.variables, operand)
-            variables = {name: value for name, value in rows.variables.items() if name != VALUE}
-            known = {**rows.known, operand: rows.variables[VALUE]}
-            source = self._materialized(sql, rows.source, made=rows.source.rows)
-            left = replace(left, source=source, variables=variables, known=known)
-        return left
+        new = [one for one in operands if one not in rows.known and not any(self._aside(one))]
+        if not new or rows.matches is not None:
+            return rows
+        sql, found = self._projecting(replace(rows, where=())).select(rows.variables, known=new, unless_empty=other)
+        reads = Source.made("", found.source, *([] if other is None else [other]))
+        table = self._materialized(sql, reads, made=found.source.rows)
+        return replace(rows, source=table, variables=found.variables, known=found.known)
 
     def _number(self, relation: Relation, names: Sequence[str]) -> bool:
         """Have the bindings of a match be rows as they are, where all that is wanted of them are columns."""
@@ -455,40 +469,6 @@ def leaves_out(match: ast.MatchClause, snapshot: Snapshot) -> bool:
     if len({pair for _, pair in joined}) < len(joined):
         return True
     return any(repeat is not None and len(pair) == 1 for repeat, pair in joined)  # there and back
-
-
-def _asked(left: Relation, bound: BoundPattern) -> Iterator[tuple[ast.Expression, str, Asked]]:
-    """Yield conditions that what only a pattern has, or a property of it, is something of the rows; with its name."""
-    for condition in (*bound.residual, *bound.ensured):
-        if isinstance(condition, ast.In):
-            own = condition.item
-            item, key = (own.base, own.key) if isinstance(own, ast.Property) else (own, None)
-            if not isinstance(item, ast.Variable) or item.name in left.variables:
-                continue
-            if free_variables(condition.collection) <= left.variables.keys():
-                yield condition, item.name, Asked(key, condition.collection, listed=True)
-        if not isinstance(condition, ast.Comparison) or condition.operators != ("=",):
-            continue
-        for one, other in (condition.operands, condition.operands[::-1]):
-            subject = one.base if isinstance(one, ast.Property) else None
-            if not isinstance(subject, ast.Variable) or subject.name in left.variables:
-                continue
-            if free_variables(other) <= left.variables.keys():
-                assert isinstance(one, ast.Property)
-                yield condition, subject.name, Asked(one.key, other, listed=False)
-
-
-def _is_computed(operand: ast.Expression) -> bool:
-    """Whether an expression has operators or calls, and one value for each row that it is of."""
-    parts = [part for part in walk(operand) if isinstance(part, ast.Expression)]
-    return isinstance(operand, _COMPUTED) and all(
-        isinstance(part, _OPERANDS) or (isinstance(part, ast.FunctionCall) and _is_stable(part)) for part in parts
-    )
-
-
-def _is_stable(call: ast.FunctionCall) -> bool:
-    found = scalar(call.name.lower())
-    return found is not None and found.volatility != "volatile"
 
 
 def _vertex_of(bound: BoundPattern, name: str) -> int | None:

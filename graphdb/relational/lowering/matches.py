@@ -131,8 +131,10 @@ class Matches(Traversals):
         if how == "JOIN" or not bound.residual:
             names = {*left.variables, *bound.variables}
             duplicates = self._duplicates(rest[0], names, bound.residual)
-            return self._joined(left, bound, live, "join" if how == "JOIN" else "outer join", duplicates, rest)
-        return self._by_row(left, [_numbered(self._joined(left, bound, live, "join"))], live, how, rest)
+            join = "join" if how == "JOIN" else "outer join"
+            return self._joined_anew(left, bound, live, join, duplicates, rest)[1]
+        left, found = self._joined_anew(left, bound, live, "join")
+        return self._by_row(left, [_numbered(found)], live, how, rest)
 
     def _duplicates(
         self, clause: ast.ClauseNode, names: Collection[str], conditions: Sequence[ast.Expression]

@@ -217,7 +217,7 @@ class Searches(PathEdges):
         keep = used | free_variables(tuple(matches))
         left = self._table(self._filtered(left, keep), keep)
         bound = self._bound(matches, left)
-        return self._joined(self._with_operands(left, bound), bound, used, "join")
+        return self._joined_anew(self._with_operands(left, bound), bound, used, "join")[1]
 
     def _joined_path(
         self,

@@ -8,19 +8,18 @@ query yields columns ``c0 … cn`` in the engine's own terms (vertices as ids), 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.stopping import checked
-from graphdb.common.values.types import ANY, INTEGER, Base, Type, sql_type
+from graphdb.common.values.types import ANY, Base
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.pattern.bind import BoundPattern
 from graphdb.relational.projection.grouped_vectors import of_all_groups
-from graphdb.relational.projection.late import BesideBindings, direct_columns, late_items, late_projection, named_in
-from graphdb.relational.projection.relation import ORDER, VALUE, Relation, Source
+from graphdb.relational.projection.late import direct_columns, late_items, late_projection, named_in
+from graphdb.relational.projection.relation import ORDER, Relation, Source
+from graphdb.relational.projection.relation_sql import RelationCompiler, where_sql
 from graphdb.relational.projection.return_clause import combines_aggregates
 from graphdb.relational.projection.sql import (
     Compiled,
@@ -32,62 +31,18 @@ from graphdb.relational.projection.sql import (
     window_sql,
     windows_sql,
 )
-from graphdb.relational.projection.vectorized import Translator
-from graphdb.relational.snapshot import Snapshot
 from graphdb.relational.vectors.algebra import Aggregate, Clause
 from graphdb.relational.vectors.algebra import Rows as VectorRows
 from graphdb.semantics.aggregation import contains_aggregate, unshadowed
 from graphdb.sql.compiler import Compiler, Scope, refuse_long
 from graphdb.sql.equivalence import has_key, key, lacks_key, least
-from graphdb.sql.expressions import ExpressionCompiler
-from graphdb.sql.from_clause import Parameters, Rows
-from graphdb.sql.types import lists, ranges
+from graphdb.sql.from_clause import Rows
 from graphdb.sql.types.comparisons import has_order, sort_keys
-from graphdb.sql.udf import OverRows, computed_over_rows
-from graphdb.sql.value import SqlValue, column, lacks_offset
+from graphdb.sql.value import SqlValue, lacks_offset
 
 
-class ProjectionCompiler:
-    """Writes the SQL of one clause over a relation.
-
-    Parameters
-    ----------
-    relation
-        The rows that the clause is given.
-    bound
-        The pattern, where the relation is its bindings: what only names and counts them needs no SQL.
-    parameters
-        Those of the SQL that the relation is made by.
-    beside
-        Who adds properties to the relation's rows, where these are the bindings of a match.
-    """
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        text: str,
-        arguments: Mapping[str, object],
-        relation: Relation,
-        bound: BoundPattern | None = None,
-        parameters: Parameters | None = None,
-        beside: BesideBindings | None = None,
-    ) -> None:
-        self._beside = beside
-        self._snapshot = snapshot
-        self._text = text
-        self._arguments = arguments
-        self._relation = relation
-        self._bound = bound
-        self._parameters = Parameters() if parameters is None else parameters
-        self._variables = relation.variables
-
-    def relation(self, chosen: Callable[[Mapping[str, SqlValue]], Mapping[str, str]]) -> str:
-        """Return SQL for the rows that fulfil the conditions; ``chosen`` names columns over them."""
-        rows = self._rows()
-        compiler = self._compiler(rows, Scope(self._variables, self._relation.known))
-        where = [compiler.row_condition(condition) for condition in self._relation.where]
-        columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen(self._variables).items())
-        return f"SELECT {columns} FROM {self._relation.source} b {rows.joins}{_where(where)}"
+class ProjectionCompiler(RelationCompiler):
+    """Writes the SQL of one clause over a relation."""
 
     def project(
         self,
@@ -172,7 +127,7 @@ class ProjectionCompiler:
         if cut:
             key_columns = "".join(f", {value.sql} AS s{i}" for i, value in keys.items())
             cut_off = order_sql(order) + window_sql(window)
-            top = f"SELECT b.*{key_columns} FROM {source} b {joins}{_where(where)}{cut_off}"
+            top = f"SELECT b.*{key_columns} FROM {source} b {joins}{where_sql(where)}{cut_off}"
             place = ", row_number() OVER () AS top" if order else ""
             source = Source.made(f"(SELECT q.*{place} FROM ({top}) q)", source)
             keys = {i: value.at(f"s{i}") for i, value in keys.items()}
@@ -187,7 +142,7 @@ class ProjectionCompiler:
             value = keys[i] if i in keys else self._resolved(mine, mine.column(item.expression))
             given.append((item, self._as_written(mine, item, value) if written else value))
         start = f" FROM {source} b {joins} {others.joins}"
-        chosen, rest = f"SELECT {_chosen(given)}", f"{start} {gathered.joins}{_where(after)}"
+        chosen, rest = f"SELECT {_chosen(given)}", f"{start} {gathered.joins}{where_sql(after)}"
         tail = order_sql(order) + window_sql(within)
         sql = windows_sql(f"{chosen}{self._of_group}", rest, order, within, relation.groups is not None)
         direct = None
@@ -205,7 +160,7 @@ class ProjectionCompiler:
             bool(order),
             reads=self._reads(groups),
             rows=made,
-            late=late_projection(given, late, f"{start}{_where(after)}{tail}", self._parameters) if late else None,
+            late=late_projection(given, late, f"{start}{where_sql(after)}{tail}", self._parameters) if late else None,
             keyed=keyed_sql(f"{chosen}{self._of_group}", rest, order, window, relation.groups),
         )
 
@@ -245,7 +200,7 @@ class ProjectionCompiler:
         joins = compiler.rows.joins
         distinct = "DISTINCT " if returns.distinct and not (several or repeated) else ""
         columns = ", ".join(chosen)
-        inner = f"SELECT {distinct}{columns}{self._of_group} FROM {relation.source} b {joins}{_where(where)}{group}"
+        inner = f"SELECT {distinct}{columns}{self._of_group} FROM {relation.source} b {joins}{where_sql(where)}{group}"
         if groups is not None and not keys:
             # Aggregates of nothing are a row, too: groups without rows have that one.
             nothing = f"SELECT {columns} FROM {relation.source} b {joins} WHERE FALSE"
@@ -317,11 +272,6 @@ class ProjectionCompiler:
         relation = self._relation
         return self._translator().clause(relation.source, relation.where, compiled, order, window, grouped=True)
 
-    def _translator(self) -> Translator:
-        relation = self._relation
-        known, ordered = (relation.variables, relation.known), relation.variables.get(ORDER)
-        return Translator(self._snapshot, self._text, *known, {}, relation.number, ordered, self._arguments)
-
     def _each_once(self, sql: str, compiled: list[Compiled], keyed: list[int]) -> str:
         """Return SQL of rows (``c0 …``) of which equivalent ones come once, though DuckDB tells them apart.
 
@@ -353,83 +303,6 @@ class ProjectionCompiler:
         resources = [number for number in vertices if number is not None and not self._bound.vertices[number].kinds]
         return len(keys) == len(resources) == 2
 
-    def select(
-        self,
-        names: Iterable[str],
-        value: ast.Expression | None = None,
-        unwound: ast.UnwindClause | None = None,
-        types: Mapping[ast.Variable, Type] | None = None,
-    ) -> tuple[str, Relation]:
-        """Return the SQL of the rows that fulfil the conditions, and what they are over the alias ``b``.
-
-        Parameters
-        ----------
-        names
-            The variables to keep, in columns ``c0 …`` (and all known expressions, in ``k0 …``).
-        value
-            An expression that becomes the variable :data:`~graphdb.relational.projection.relation.VALUE`.
-        unwound
-            A list, each item of which makes a row.
-        types
-            Of what types variables have to be, of which only the data says what they are.
-
-        Raises
-        ------
-        NotSupportedError
-            SQL does not know what the list's items are.
-        """
-        rows, relation = self._rows(self._beside), self._relation
-        compiler = self._compiler(rows, Scope(self._variables, relation.known))
-        where = [compiler.row_condition(condition) for condition in relation.where]
-        values = {name: relation.variables[name] for name in names}
-        for variable, type in (types or {}).items():
-            if values[variable.name].type.base is Base.NULL:
-                values[variable.name] = SqlValue(f"CAST(NULL AS {sql_type(type)})", type)
-            else:
-                values[variable.name] = compiler.computed(variable, type)
-        if value is not None:
-            values[VALUE] = compiler.one_of_any(value)
-        blocks = None if unwound is None else ranges.blocks(compiler, unwound.source)
-        if unwound is not None and blocks is None:
-            values[unwound.variable.name] = lists.items(compiler, unwound.source)
-        shared = {name: values.pop(name) for name in [name for name, value in values.items() if value.shared]}
-        chosen = [f"{value.sql} AS c{i}" for i, value in enumerate(values.values())]
-        chosen += [f"{value.sql} AS k{i}" for i, value in enumerate(relation.known.values())]
-        if unwound is not None and blocks is not None:
-            columns, numbers = blocks
-            chosen += [f"{sql} AS {name}" for name, sql in columns.items()]
-        sql = f"SELECT {', '.join(chosen) or '1 AS one'} FROM {relation.source} b {rows.joins}{_where(where)}"
-        if unwound is not None and blocks is not None:
-            sql = f"SELECT * EXCLUDE ({', '.join(columns)}), {numbers} AS c{len(values)} FROM ({sql})"
-            values[unwound.variable.name] = column(f"c{len(values)}", INTEGER)
-        made = shared | {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
-        known = {node: column(f"k{i}", value.type) for i, (node, value) in enumerate(relation.known.items())}
-        vectors = None
-        if unwound is None and not types:
-            columns_of_rows = {f"c{i}": each for i, each in enumerate(values.values())}
-            columns_of_rows |= {f"k{i}": each for i, each in enumerate(relation.known.values())}
-            asked = {} if value is None else {f"c{[*values].index(VALUE)}": value}
-            vectors = self._translator().columns(relation.source, relation.where, columns_of_rows, asked)
-        source = Source.made(f"({sql})", relation.source, rows=vectors)
-        return sql, Relation(source, made, (), known, grouped=relation.grouped)
-
-    def computed(self, node: ast.Expression) -> tuple[str, OverRows]:
-        """Return SQL of what an expression takes of each row, and how Python computes it.
-
-        Its columns: the row's number, ``row``, and ``c0`` ….
-        """
-        rows = self._rows(self._beside)
-        compiler = self._compiler(rows, Scope(self._variables, self._relation.known))
-        found = computed_over_rows(compiler, node)
-        chosen = "".join(f", {each.sql} AS c{i}" for i, each in enumerate(found.inputs))
-        return f"SELECT b.rowid AS row{chosen} FROM {self._relation.source} b {rows.joins}", found
-
-    def native(self, node: ast.Expression) -> tuple[SqlValue, str]:
-        """Return what an expression is of each row, as SQL alone computes it, and the joins that it needs."""
-        rows = self._rows()
-        value = self._compiler(rows, Scope(self._variables, self._relation.known)).native(node)
-        return value, rows.joins
-
     def _reads(self, groups: Source | None) -> frozenset[str]:
         """Return the names of the tables and views that a clause reads."""
         return self._relation.source.reads if groups is None else self._relation.source.reads | groups.reads
@@ -440,15 +313,6 @@ class ProjectionCompiler:
         names |= {item.alias: value for item, value in columns if item.alias}
         known = unshadowed({item.expression: value for item, value in columns}, _named(item for item, _ in columns))
         return Scope(names, known)
-
-    def _compiler(self, rows: Rows, scope: Scope) -> Compiler:
-        return ExpressionCompiler(
-            self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing
-        )
-
-    def _rows(self, beside: BesideBindings | None = None, after: Rows | None = None, *, seldom: bool = False) -> Rows:
-        given = self._parameters, self._text, self._arguments
-        return self._snapshot.rows(*given, beside=beside, after=after, seldom=seldom)
 
     def _resolved(self, compiler: Compiler, value: SqlValue) -> SqlValue:
         """Return a literal vertex of known type as its value."""
@@ -502,10 +366,6 @@ def _of_id(expression: ast.Expression) -> ast.Expression:
 
 def _chosen(columns: Sequence[Compiled]) -> str:
     return ", ".join(f"{value.sql} AS c{i}" for i, (_, value) in enumerate(columns))
-
-
-def _where(conditions: Sequence[str]) -> str:
-    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
 def _named(items: Iterable[ast.ReturnItem]) -> Iterator[tuple[str, ast.Expression]]:

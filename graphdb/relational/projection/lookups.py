@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from graphdb.common.errors import NotSupportedError, TypeMismatchError
 from graphdb.common.values.types import INTEGER, NODE, Base
 from graphdb.grammar import syntax as ast
-from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.relation import Relation
+from graphdb.relational.projection.relation_sql import RelationCompiler
 from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.catalog import EdgeLabel
@@ -76,7 +76,7 @@ class Having:
     """The rows, and their column, that have lists of them."""
 
 
-def having(left: Relation, compiler: ProjectionCompiler, snapshot: Snapshot, text: str, asked: Asked) -> Having | None:
+def having(left: Relation, compiler: RelationCompiler, snapshot: Snapshot, text: str, asked: Asked) -> Having | None:
     """Return the vertices that are what the rows ask for, for some row.
 
     None where comparing them is more than looking values up: of several types, or inexact.
@@ -97,7 +97,7 @@ def having(left: Relation, compiler: ProjectionCompiler, snapshot: Snapshot, tex
     return Having(sql, Key(found.label, most, (view or "", *(column or ())) if alone else None))
 
 
-def sharing(left: Relation, compiler: ProjectionCompiler, snapshot: Snapshot, text: str, asked: Asked) -> str | None:
+def sharing(left: Relation, compiler: RelationCompiler, snapshot: Snapshot, text: str, asked: Asked) -> str | None:
     """Return SQL of the rows (``row``, their number) and vertices (``id``) that share a value, each pair once.
 
     As :meth:`having`, and None where both have one value each: to DuckDB that is a join already.
@@ -112,7 +112,7 @@ def sharing(left: Relation, compiler: ProjectionCompiler, snapshot: Snapshot, te
 
 
 def _looked_up(
-    left: Relation, compiler: ProjectionCompiler, snapshot: Snapshot, text: str, asked: Asked
+    left: Relation, compiler: RelationCompiler, snapshot: Snapshot, text: str, asked: Asked
 ) -> _Values | None:
     """Return SQL of the values of a property and of an expression; None where more is to compare."""
     try:
