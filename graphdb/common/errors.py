@@ -15,6 +15,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from typing import Self
 
 _WIDEST = 100
 """Characters of a line that an error shows at most; the caret stays inside them."""
@@ -120,6 +121,14 @@ class TypeMismatchError(GraphDBError):
 
 class ParameterError(GraphDBError):
     """A query parameter is missing, unknown or of a type that cannot be passed."""
+
+    @classmethod
+    def missing(cls, name: str, given: Iterable[str], text: str, position: int) -> Self:
+        """Return the error that a parameter has no value, which others, ``given``, have."""
+        near = nearest(name, given)
+        pass_it = f"pass it: query(…, {name}=…); in the shell .param {name} …, on the command line -p {name}=…"
+        message, hint = f"parameter ${name} has no value", f"did you mean ${near[0]}?" if near else pass_it
+        return cls(message, text=text, position=position, hint=hint)
 
 
 class LoadError(GraphDBError):

@@ -22,13 +22,7 @@ def check_arguments(text: str, arguments: Mapping[str, object], implied: Callabl
     used = _parameters(text)
     for name, parameter in used.items():
         if name not in arguments:
-            near = nearest(name, arguments)
-            raise ParameterError(
-                f"parameter ${name} has no value",
-                text=text,
-                position=parameter.span.start,
-                hint=f"did you mean ${near[0]}?" if near else f"pass it: query(…, {name}=…)",
-            )
+            raise ParameterError.missing(name, arguments, text, parameter.span.start)
     for name in arguments:
         if name not in used and name not in implied():
             near = nearest(name, used)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from graphdb.common.errors import BindError, ParameterError, nearest
+from graphdb.common.errors import BindError, ParameterError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import mapped
 from graphdb.procedures.registry import Procedures
@@ -33,13 +33,7 @@ def expand_call(
         parameters = signature.parameters
         for field in parameters[: signature.required]:
             if field.name not in arguments:
-                near = nearest(field.name, arguments)
-                raise ParameterError(
-                    f"parameter ${field.name} has no value",
-                    text=text,
-                    position=call.named.start,
-                    hint=f"did you mean ${near[0]}?" if near else f"pass it: query(…, {field.name}=…)",
-                )
+                raise ParameterError.missing(field.name, arguments, text, call.named.start)
         count = next((i for i, field in enumerate(parameters) if field.name not in arguments), len(parameters))
         given = tuple(ast.Parameter(field.name, call.named) for field in parameters[:count])
     if items is not None:

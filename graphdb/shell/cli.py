@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphdb._version import __version__
-from graphdb.common.errors import GraphDBError, StorageError
+from graphdb.common.errors import GraphDBError, StorageError, nearest
 from graphdb.common.progress import bar
 from graphdb.common.render import MODES, duration, plural
 
@@ -40,6 +40,10 @@ COMMANDS = """commands:
 graphdb COMMAND --help says more."""
 
 
+WORDS = ("load", "export", "query", "sql", "ui", "demo", "bench", "doctor")
+"""The commands."""
+
+
 def main() -> None:
     """Run the command line of this process, and leave with its exit code."""
     for stream in (sys.stdout, sys.stderr):
@@ -56,7 +60,11 @@ def run(arguments: Sequence[str]) -> int:
     command, parser = _parser("" if at is None else arguments[at])
     if command is not _shell:  # options may stand before the command's word
         arguments = [word for i, word in enumerate(arguments) if i != at]
-    given = parser.parse_args(arguments)
+    parse = parser.parse_known_args if command is _shell else parser.parse_known_intermixed_args
+    given, rest = parse(arguments)
+    if rest:
+        hint = _hint(arguments[at] if command is _shell and at is not None else "", rest)
+        parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
     if command is _load and bool(given.data) == bool(given.mapping):
         parser.error("what is loaded is DATA, or a --mapping")
     try:
@@ -82,6 +90,14 @@ def _command_at(arguments: Sequence[str]) -> int | None:
     while at < len(arguments) and arguments[at].startswith("-") and arguments[at] != "-":
         at += 2 if arguments[at] in _VALUED else 1
     return at if at < len(arguments) else None
+
+
+def _hint(word: str, rest: Sequence[str]) -> str:
+    """Return a further line on arguments that were left over; the first of all is a ``word`` that is no command."""
+    if rest[0] in ("-c", "-cmd", "-e", "--command", "--execute"):
+        return "\nhint: to run a statement: graphdb query FILE TEXT"
+    near = nearest(word, WORDS) if word else []
+    return f"\nhint: did you mean graphdb {near[0]}?" if near else ""
 
 
 # --- commands --------------------------------------------------------------------------------------------------
@@ -266,6 +282,7 @@ def _parser(word: str) -> tuple[Callable[[argparse.Namespace], int], argparse.Ar
             if word == "query":
                 made.add_argument(
                     "-p",
+                    "--param",
                     dest="parameters",
                     metavar="NAME=VALUE",
                     type=_parameter,
@@ -285,7 +302,7 @@ def _parser(word: str) -> tuple[Callable[[argparse.Namespace], int], argparse.Ar
         case "ui":
             made = parser("ui", "Serve a page on this machine, for its browser: editor, tables, graphs, plans.")
             made.add_argument("file", metavar="FILE", nargs="?", help="the database; without, one in memory")
-            made.add_argument("--port", type=int, help="where the page is; by default 7575, or another that is free")
+            made.add_argument("--port", type=_port, help="where the page is; by default 7575, or another that is free")
             made.add_argument("--no-browser", action="store_true", help="print the address, open no browser")
             _safe(made)
             _resources(made)
@@ -341,6 +358,13 @@ def _parameter(argument: str) -> tuple[str, object]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+
+
+def _port(argument: str) -> int:
+    """Read the number of a port, of which 0 is any that is free."""
+    if not argument.isdecimal() or int(argument) > 65535:
+        raise argparse.ArgumentTypeError(f"{argument!r} is no port, a number from 0 to 65535")
+    return int(argument)
 
 
 def _character(text: str) -> str:

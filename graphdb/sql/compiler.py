@@ -18,7 +18,6 @@ from graphdb.common.errors import (
     NotSupportedError,
     ParameterError,
     TypeMismatchError,
-    nearest,
     with_place,
 )
 from graphdb.common.values.types import BOOLEAN, VALUE, Base, Type
@@ -343,13 +342,7 @@ class Compiler(ABC):
     def argument(self, node: ast.Parameter) -> object:
         """Return the value given for a parameter."""
         if node.name not in self.arguments:
-            near = nearest(node.name, self.arguments)
-            raise ParameterError(
-                f"parameter ${node.name} has no value",
-                text=self.text,
-                position=node.span.start,
-                hint=f"did you mean ${near[0]}?" if near else f"pass it: query(…, {node.name}=…)",
-            )
+            raise ParameterError.missing(node.name, self.arguments, self.text, node.span.start)
         return self.arguments[node.name]
 
     def constant(self, value: object, node: ast.Expression) -> SqlValue:

@@ -84,6 +84,14 @@ def by_pages() -> Any:
     return mock.patch("graphdb.gpu.data.residency.can_be_divided", return_value=False)
 
 
+def choosing() -> Any:
+    """Return a device that joins, and searches where that is expected to be sooner."""
+    device: Any = device_executor("join", SMALL["join"], 1 << 24)
+    device.strategies.by_name["search"] = Search(device.device, device.graph, **SMALL["search"])
+    device.hint = "auto"
+    return device
+
+
 @contextmanager
 def searching(part: int, plan: Any) -> Iterator[Any]:
     """A device that searches, with room for such a part of a plan's lists, which are placed anew at once."""
@@ -227,9 +235,7 @@ def test_a_search_that_got_too_little_memory_is_tried_again() -> None:
     """After one run, then two, then four: others may have had the memory that it needs."""
     plan = make_plan(pattern(4, TAILED, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
     with emulator.installed(), mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6, 0.0)):
-        device: Any = device_executor("join", SMALL["join"], 1 << 24)
-        device.strategies.by_name["search"] = Search(device.device, device.graph, **SMALL["search"])
-        device.hint = "auto"
+        device = choosing()
         device.strategies.search.compile(plan, lambda: None, counting=True)
         with mock.patch.object(Search, "count", side_effect=MemoryLimitError("too little")) as searched:
             tried = []
@@ -330,9 +336,7 @@ def test_what_a_search_reads_of_lists() -> None:
 def test_a_join_that_takes_longer_than_was_expected_has_its_search_compiled() -> None:
     plan = make_plan(pattern(4, TAILED, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
     with emulator.installed(), mock.patch.object(SearchesBeside, "_seconds", return_value=(0.0011, 0.001)):
-        device: Any = device_executor("join", SMALL["join"], 1 << 24)
-        device.strategies.by_name["search"] = Search(device.device, device.graph, **SMALL["search"])
-        device.hint = "auto"
+        device = choosing()
         those = device.strategies.beside
         with mock.patch.object(those, "_seconds", return_value=(0.0011, 0.0012)):
             assert not those.saved(plan, True)

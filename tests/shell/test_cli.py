@@ -248,6 +248,30 @@ def test_tables_export_and_reading_only(family: Path, tmp_path: Path) -> None:
     assert command("load", tmp_path / "x.duckdb", tmp_path / "pets.csv", "--column", "owner").returncode == 2
 
 
+def test_options_may_stand_among_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "family.txt"
+    data.write_text(FAMILY, encoding="utf-8")
+    assert cli.run(["load", str(tmp_path / "a.duckdb"), "--format", "nt", str(data), "--threads", "1", str(data)]) == 0
+    assert "14 triples from 2 files, 7 new" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["a.duckdb", "-c", "RETURN 1"], "hint: to run a statement: graphdb query FILE TEXT"),
+        (["querry", "a.duckdb", "RETURN 1"], "hint: did you mean graphdb query?"),
+        (["lod", "a.duckdb", "a.nt"], "hint: did you mean graphdb load?"),
+        (["query", "a.duckdb", "RETURN 1", "RETURN 2"], "unrecognized arguments: RETURN 2"),
+        (["ui", "--port", "99999"], "'99999' is no port, a number from 0 to 65535"),
+        (["ui", "--port", "-1"], "'-1' is no port"),
+    ],
+)
+def test_what_is_typed_amiss_is_named(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.run(arguments)
+    assert says in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("options", [["--safe"], ["--mode", "csv"], ["-v", "--threads=1", "--safe"], []])
 def test_options_may_stand_before_the_command(
     options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
