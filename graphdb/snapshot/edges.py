@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,6 @@ from graphdb.storage.file.verify import verify_kinds
 from graphdb.storage.graph.changes import Changes
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.edges import EdgeTable
-from graphdb.storage.graph.pcsr import stable_order
-from graphdb.storage.persisted.packing import persistable
 from graphdb.storage.persisted.store import NOTHING, StateStructures
 from graphdb.storage.triples import TripleStore
 
@@ -49,19 +47,19 @@ _CELLS = 1 << 24
 _EVERYWHERE = {Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME}
 """Types of properties all of whose values are of one kind, and of the same type among some edges as among all."""
 
-_VALUES = "SELECT value FROM _graphdb.edge_property WHERE key = {}"
-"""Literals that are values of a property of edges."""
+_VALUES_OF = "FROM _graphdb.edge_property WHERE key = {}"
+"""The values of a property of edges, …"""
+_VALUES = f"SELECT value {_VALUES_OF}"
+"""… and the literals that these are."""
 
 _SOURCE = "_graphdb.edge_property e JOIN _graphdb.literal l ON l.id = e.value WHERE e.key = {}"
 """Edges with the literals that are their values of a property."""
 
 
-@persistable
-@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class EdgeValues:
-    """The values of a property of edges, by edge: int64 [values] each, sorted by (label, start, end, ordinal)."""
+    """The values of a property of edges: int64 [values] each."""
 
-    key: int
     labels: Ints
     starts: Ints
     ends: Ints
@@ -70,28 +68,46 @@ class EdgeValues:
     values: Ints
     """Ids of literals."""
 
-    @property
-    def several(self) -> bool:
-        """Whether an edge has several values."""
-        same = np.ones(max(len(self.values) - 1, 0), bool)
-        for column in (self.starts, self.ends, self.labels, self.ordinals):
-            same &= column[1:] == column[:-1]
-        return bool(same.any())
+    def several(self, vertices: int) -> bool:
+        """Whether an edge has several values: there are so many ``vertices``."""
+        labels, which = _numbered(self.labels)
+        width = int(self.ordinals.max(initial=0)) + 1
+        if len(labels) * width * vertices**2 < 1 << 62:
+            edges = np.sort(self._numbers(which, vertices) * width + self.ordinals)
+            return bool((edges[1:] == edges[:-1]).any())
+        columns = (self.ordinals, self.ends, self.starts, which)
+        order = np.lexsort(columns)
+        return bool(np.logical_and.reduce([column[order[1:]] == column[order[:-1]] for column in columns]).any())
+
+    def of(self, labels: Ints) -> EdgeValues:
+        """Return those of edges of some labels."""
+        mine = np.isin(self.labels, labels)
+        if mine.all():
+            return self
+        return EdgeValues(*(getattr(self, each.name)[mine] for each in fields(self)))
 
     def places_of(self, table: EdgeTable, vertices: int) -> Ints | None:
-        """Return of each edge of a table which row is of it, or -1; None where parallel edges have rows."""
+        """Return of each edge of a table which row is of it, or -1; None where parallel edges have rows.
+
+        No edge has several values, and none is of a label that the table has not.
+        """
         if table.ordinals is not None or self.ordinals.any() or len(table.labels) * vertices**2 >= 1 << 62:
             return None
-        mine = np.flatnonzero(np.isin(self.labels, table.labels))
-        kinds = np.searchsorted(table.labels, self.labels[mine])
-        ours = (kinds * vertices + self.starts[mine]) * vertices + self.ends[mine]
+        which = np.searchsorted(table.labels, self.labels)
+        ours = self._numbers(which, vertices)
+        order = np.argsort(ours)
+        ours = ours[order]
         theirs = (table.kind * vertices + table.starts.astype(np.int64)) * vertices + table.ends
         if np.array_equal(ours, theirs):
-            return mine
+            return order
         at, there = places(ours, theirs)
         found = np.full(len(theirs), -1, np.int64)
-        found[there] = mine[at[there]]
+        found[there] = order[at[there]]
         return found
+
+    def _numbers(self, which: Ints, vertices: int) -> Ints:
+        """Return a number for each edge, ordinals aside, of its label's number and its ends: sorted as these are."""
+        return (which * vertices + self.starts) * vertices + self.ends
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +179,8 @@ class Edges:
         self._wanted: Counter[tuple[int, ...]] = Counter()
         """Edges whose properties were looked up, by the labels of all that they were asked for with."""
         self._made: dict[int, str] = {}
-        self._last: EdgeValues | None = None
+        self._last: tuple[int, EdgeValues] | None = None
+        """A key, and its values."""
 
     def table(self, labels: tuple[int, ...]) -> EdgeTable:
         """The edges of some labels, numbered."""
@@ -253,41 +270,37 @@ class Edges:
         rows = self._rows(key)
         if not len(rows.values):
             return np.zeros(3, np.int64)
-        _, found = read_values(self._connection, rows.values, _VALUES.format(int(key)), "l.kind")  # type: ignore[misc]
-        verify_kinds(plain(found))
-        kinds, digits = int(np.bitwise_or.reduce(1 << plain(found).astype(np.int64))), 0
+        ends = {"first": int(rows.values.min()), "last": int(rows.values.max())}
+        sql = "SELECT DISTINCT kind FROM _graphdb.literal WHERE id BETWEEN $first AND $last"
+        found = np.array(self._connection.rows(sql, ends), np.uint8).ravel()
+        if len(found) != 1:  # others are between
+            read = read_values(self._connection, rows.values, _VALUES.format(int(key)), "l.kind")
+            found = plain(read[1])  # type: ignore[index]
+        verify_kinds(found)
+        kinds, digits = int(np.bitwise_or.reduce(1 << found.astype(np.int64))), 0
         if kinds >> Kind.DECIMAL & 1:
             scale = f"CASE WHEN l.kind = {int(Kind.DECIMAL)} THEN length(split_part(l.text, '.', 2)) END"
             sql = f"SELECT least(coalesce(max({scale}), 18), 18) FROM {_SOURCE.format(int(key))}"
             ((digits,),) = self._connection.rows(sql)
-        return np.array([kinds, digits, rows.several])
+        return np.array([kinds, digits, rows.several(self._graph.vertices)])
 
-    def _rows(self, key: int) -> EdgeValues:
-        """Return the values of a property; those of the key that was asked for last are cached."""
-        if self._last is None or self._last.key != key:
-            self._last = self._persisted.get_or_derive(("edge values", key), lambda: self._read(key))
-        return self._last
+    def _rows(self, key: int, labels: tuple[int, ...] | None = None) -> EdgeValues:
+        """Return the values of a property, of edges of some labels; those of the last key are cached."""
+        if self._last is not None and self._last[0] == key:
+            return self._last[1] if labels is None else self._last[1].of(np.array(labels, np.int64))
+        if labels is not None:
+            return self._read(f"{_VALUES_OF.format(int(key))} AND label IN ({_listed(labels)})")
+        self._last = key, self._read(_VALUES_OF.format(int(key)))
+        return self._last[1]
 
-    def _read(self, key: int) -> EdgeValues:
+    def _read(self, where: str) -> EdgeValues:
         columns = ("label", "subject", "object", "ordinal", "value")
-        sql = f"SELECT {', '.join(columns)} FROM _graphdb.edge_property WHERE key = {int(key)}"
-        table = self._connection.arrow(sql)
+        table = self._connection.arrow(f"SELECT {', '.join(columns)} {where}")
         found = {name: plain(table.column(name)) for name in columns}
         starts, ends = self._store.ends(found)
         self._store.ids.resource(found["label"], "label")
         self._store.ids.literal(found["value"], "value")
-        labels, which = _numbered(found["label"])
-        order = None
-        if found["ordinal"].any():
-            order = np.argsort(found["ordinal"], kind="stable")
-        sizes = (self._graph.vertices, self._graph.resources, len(labels))
-        for column, bound in zip((ends, starts, which), sizes, strict=True):
-            if bound > 1:
-                mine = column if order is None else column[order]
-                order = stable_order(mine, bound) if order is None else order[stable_order(mine, bound)]
-        order = np.arange(len(which)) if order is None else order
-        taken = (column[order] for column in (found["label"], starts, ends, found["ordinal"], found["value"]))
-        return EdgeValues(key, *taken)
+        return EdgeValues(found["label"], starts, ends, found["ordinal"], found["value"])
 
     def relation(self, key: int) -> str:
         """Return the relation of a property's :meth:`column`, made into a table the first time."""
@@ -342,11 +355,11 @@ class Edges:
         return found
 
     def _gathered(self, labels: tuple[int, ...], key: int) -> arrow.Array:
-        table, rows = self.table(labels), self._rows(key)
+        table, rows = self.table(labels), self._rows(key, labels)
         at = rows.places_of(table, self._graph.vertices)
         if at is not None and len(wanted := rows.values[at[there := at >= 0]]):
             value_sql = literal_sql("l", self.column(key).type)
-            same_sql = f"{_VALUES.format(int(key))} AND label IN ({', '.join(str(int(label)) for label in labels)})"
+            same_sql = f"{_VALUES.format(int(key))} AND label IN ({_listed(labels)})"
             read = read_values(self._connection, wanted, same_sql, value_sql)
             standing, found = np.zeros(len(at), np.int32), read[1]  # type: ignore[index]
             standing[there] = read[0]  # type: ignore[index]
@@ -400,3 +413,8 @@ def _numbered(labels: Ints) -> tuple[Ints, Ints]:
     begins = np.flatnonzero(np.append(True, labels[1:] != labels[:-1])) if len(labels) else np.empty(0, np.int64)
     distinct, which = np.unique(labels[begins], return_inverse=True)
     return distinct, np.repeat(which, np.diff(np.append(begins, len(labels))))
+
+
+def _listed(labels: tuple[int, ...]) -> str:
+    """Return labels as SQL lists them: ids are numbers."""
+    return ", ".join(str(int(label)) for label in labels)

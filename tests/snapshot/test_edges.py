@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 import graphdb
+from graphdb.snapshot.edges import EdgeValues
 from graphdb.storage.graph.edges import EdgeTable
 from tests.fuzz import scaled
 
@@ -84,3 +86,29 @@ def test_a_new_vertex_leaves_the_edges_as_they_are(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(EdgeTable, "_of", read)
         db.query("MATCH (a:V {id: 3}), (b:V {id: 999}) CREATE (b)-[:A {w: -1}]->(a)")
         assert db.query(text).fetchall() == [*expected, (999, -1)]
+
+
+@pytest.mark.parametrize("seed", range(scaled(20)))
+def test_which_value_is_of_which_edge(seed: int) -> None:
+    """Values of a property in any order, of some of the edges of two labels, and of edges of a third one."""
+    draw = random.Random(seed)
+    edges = sorted({(draw.randrange(1, 3), draw.randrange(9), draw.randrange(9)) for _ in range(40)})
+    rows = [(*edge, 0, value) for value, edge in enumerate(edges) if draw.randrange(3)]
+    others = [(3, draw.randrange(9), start, 0, 100 + start) for start in range(draw.randrange(4))]
+    rows = draw.sample([*rows, *others], len(rows) + len(others))
+    found = EdgeValues(*np.array(rows, np.int64).reshape(-1, 5).T)
+    ends = {label: np.array([edge[1:] for edge in edges if edge[0] == label]).reshape(-1, 2).T for label in (1, 2)}
+    table = EdgeTable.of_triples((1, 2), lambda label: tuple(ends[label]), 9, np.int32)
+    mine = found.of(np.array([1, 2]))
+    places = mine.places_of(table, 9)
+    assert places is not None
+    expected = {row[:3]: row[4] for row in rows}
+    assert [int(mine.values[at]) if at >= 0 else None for at in places] == [expected.get(edge) for edge in edges]
+    for vertices in (9, 1 << 40):  # too many for a number for each edge
+        assert not found.several(vertices)
+        if rows:
+            label, start, end, ordinal, _ = draw.choice(rows)
+            again = [*rows, (label, start, end, ordinal, 999)]
+            assert EdgeValues(*np.array(draw.sample(again, len(again))).T).several(vertices)
+            parallel = [*rows, (label, start, end, 1, 999)]
+            assert not EdgeValues(*np.array(parallel).T).several(vertices)

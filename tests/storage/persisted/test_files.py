@@ -14,7 +14,6 @@ import pytest
 
 from graphdb.common import arrow
 from graphdb.snapshot.columns import ValueColumn
-from graphdb.snapshot.edges import EdgeValues
 from graphdb.storage.graph.derived.closure import Forest, forest_of
 from graphdb.storage.graph.derived.orientation import Oriented, orient
 from graphdb.storage.graph.edges import EdgeTable
@@ -69,7 +68,6 @@ VALUES = {
     "texts": column(["", "a", "ä" * 1000, "Ω"] * 3),
     "no texts": column([]),
     "edges": edge_table(),
-    "edge values": EdgeValues(3, *(np.arange(each) for each in (9, 9, 9, 9, 9))),
     "bytes": np.arange(13, dtype=np.uint8),
     "truth": np.array([True, False, True]),
     "one number": np.array([2.5]),
