@@ -26,6 +26,7 @@ from graphdb.snapshot.properties import PropertyColumn
 from graphdb.storage.arrays.arrow import table_of
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.sorted_sets import places
+from graphdb.storage.arrays.texts import taken
 from graphdb.storage.file.verify import verify_kinds
 from graphdb.storage.graph.changes import Changes
 from graphdb.storage.graph.data_graph import DataGraph
@@ -43,6 +44,18 @@ _TIMES = 4
 
 _CELLS = 1 << 24
 """Values of all properties of these edges, at most."""
+
+_ONE_OF = 64
+"""Edges of a table for each whose values of a property are wanted, at least, for which these alone are read, …"""
+
+_MOST_LOOKED_UP = 4096
+"""… and as many, at most, …"""
+
+LOOKS = 2
+"""… the first times, …"""
+
+_LARGE = 50_000
+"""… of a table of more edges than that."""
 
 _EVERYWHERE = {Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME}
 """Types of properties all of whose values are of one kind, and of the same type among some edges as among all."""
@@ -178,6 +191,8 @@ class Edges:
         """The keys that edges of a label have, by label: of those that are in ``_keys``."""
         self._wanted: Counter[tuple[int, ...]] = Counter()
         """Edges whose properties were looked up, by the labels of all that they were asked for with."""
+        self._looks: Counter[int] = Counter()
+        """How often values of some edges alone were read, by key."""
         self._made: dict[int, str] = {}
         self._last: tuple[int, EdgeValues] | None = None
         """A key, and its values."""
@@ -253,8 +268,7 @@ class Edges:
         return self._columns[key]
 
     def _column(self, key: int) -> PropertyColumn:
-        self._kinds[key] = read = self._persisted.get_or_derive(("edge kinds", key), lambda: self._kinds_of(key))
-        kinds, digits, many = read.tolist()
+        kinds, digits, many = self.kinds(key).tolist()
         if not kinds:
             return PropertyColumn("", NULL, False)
         source, single = _SOURCE.format(int(key)), type_of_kinds(kinds, digits)
@@ -265,8 +279,17 @@ class Edges:
         relation = f"(SELECT {edge}, {value} AS value FROM {source}{group})"
         return PropertyColumn(relation, list_of(single) if many else single, bool(many), bases_of_kinds(kinds))
 
-    def _kinds_of(self, key: int) -> Ints:
+    def counts(self) -> dict[int, int]:
+        """Return how many values each key has."""
+        sql = "SELECT key, count(*) FROM _graphdb.edge_property GROUP BY key"
+        return dict(self._connection.rows(sql)) if self.described else {}
+
+    def kinds(self, key: int) -> Ints:
         """Return the kinds of a property's values as bits, the digits of decimals, and whether an edge has several."""
+        self._kinds[key] = read = self._persisted.get_or_derive(("edge kinds", key), lambda: self._kinds_of(key))
+        return read
+
+    def _kinds_of(self, key: int) -> Ints:
         rows = self._rows(key)
         if not len(rows.values):
             return np.zeros(3, np.int64)
@@ -353,6 +376,34 @@ class Edges:
             found = self._persisted.get_or_derive(("values", labels, key), lambda: self._gathered(labels, key))
             self._values[labels, key] = found
         return found
+
+    def values_of(self, labels: tuple[int, ...], key: int, edges: Ints) -> arrow.Array:
+        """Return the values of a :meth:`plain` property of edges, by their numbers in the table of some labels, or -1.
+
+        Where they are a small share, theirs alone are read, the first times: texts are most of what reading all takes.
+        """
+        edges_there = len(self.table(labels))
+        most = min(edges_there // _ONE_OF, _MOST_LOOKED_UP) if edges_there > _LARGE else 0
+        few = (labels, key) not in self._values and len(edges) <= most
+        if few and self._looks[key] < LOOKS and not self._persisted.has(("values", labels, key)):
+            self._looks[key] += 1
+            if (found := self._looked_up(labels, key, edges)) is not None:
+                return found
+        return taken(self.values(labels, key), edges)
+
+    def _looked_up(self, labels: tuple[int, ...], key: int, edges: Ints) -> arrow.Array | None:
+        rows = self._rows(key, labels)
+        at = rows.places_of(self.table(labels), self._graph.vertices)
+        if at is None or not len(edges):
+            return None
+        at = np.where(edges >= 0, at[edges], -1)
+        if not len(wanted := rows.values[at[there := at >= 0]]):
+            return None
+        same_sql = f"SELECT unnest([{', '.join(map(str, np.unique(wanted).tolist()))}])"
+        read = read_values(self._connection, wanted, same_sql, literal_sql("l", self.column(key).type))
+        standing = np.full(len(at), -1, np.int64)
+        standing[there], found = read  # type: ignore[misc]
+        return taken(found, standing)
 
     def _gathered(self, labels: tuple[int, ...], key: int) -> arrow.Array:
         table, rows = self.table(labels), self._rows(key, labels)

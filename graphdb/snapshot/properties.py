@@ -49,7 +49,7 @@ _SHARE = 16
 _LEAST_BYTES = 8
 """Bytes of memory that a value takes at least."""
 
-LOOKS = 2
+LOOKS = 4
 """How often a handful of vertices is looked up in the file before the values of all are read, …"""
 _HANDFUL = 32
 _ONE_OF = 64

@@ -146,18 +146,27 @@ class PersistedStructures:
         place = _digest(os.path.realpath(self._path or ""), stamp[:2])
         return f"{place}-{_digest(stamp, FORMAT, __version__, *counts)}-"
 
-    def write(self, *, closing: bool = False) -> None:
+    def write(self, *, closing: bool = False, ahead: Callable[[], None] | None = None) -> None:
         """Write what was derived here and is still in memory, before the file is closed.
 
         What saves most time for its bytes comes first, for writing ends after :data:`LONGEST`: a process that derives
         the rest again writes it.  Nothing is written where a statement is under way: it has the lock, and is to be
-        stopped.  What this process has changed is in the file once that is ``closing``.
+        stopped.  What this process has changed is in the file once that is ``closing``.  What is derived ``ahead``, for
+        whoever opens the file next, is written with it; it is not derived where nothing can be persisted.
         """
         if self._lock.acquire(blocking=False):
             try:
+                if ahead is not None and self._is_worth_it():
+                    ahead()
                 self._write(closing)
             finally:
                 self._lock.release()
+
+    def _is_worth_it(self) -> bool:
+        """Whether anything may be persisted of the file as it is to be closed."""
+        if self._stopped or self._path is None or FOLDER.objection() is not None:
+            return False
+        return _size_with_logs(self._path) >= LARGE
 
     def _write(self, closing: bool) -> None:
         state = None if self._now is None else self._now()

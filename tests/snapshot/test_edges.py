@@ -8,15 +8,18 @@ import numpy as np
 import pytest
 
 import graphdb
+from graphdb.snapshot import edges
 from graphdb.snapshot.edges import EdgeValues
 from graphdb.storage.graph.edges import EdgeTable
 from tests.fuzz import scaled
 
 
 @pytest.mark.parametrize("seed", range(scaled(8)))
-def test_edges_are_followed(seed: int) -> None:
+def test_edges_are_followed(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two labels with properties, dense and sparse, parallel edges and deletions, between writes of all other sorts."""
     draw = random.Random(seed)
+    monkeypatch.setattr(edges, "_ONE_OF", 1)
+    monkeypatch.setattr(edges, "_LARGE", draw.choice([0, 50_000]))
     with graphdb.connect(threads=1) as db:
         db.query("UNWIND range(0, 9) AS i CREATE (:V {id: i})")
         model: dict[str, list[tuple[int, int, object]]] = {"A": [], "B": []}
@@ -92,18 +95,18 @@ def test_a_new_vertex_leaves_the_edges_as_they_are(monkeypatch: pytest.MonkeyPat
 def test_which_value_is_of_which_edge(seed: int) -> None:
     """Values of a property in any order, of some of the edges of two labels, and of edges of a third one."""
     draw = random.Random(seed)
-    edges = sorted({(draw.randrange(1, 3), draw.randrange(9), draw.randrange(9)) for _ in range(40)})
-    rows = [(*edge, 0, value) for value, edge in enumerate(edges) if draw.randrange(3)]
+    there = sorted({(draw.randrange(1, 3), draw.randrange(9), draw.randrange(9)) for _ in range(40)})
+    rows = [(*edge, 0, value) for value, edge in enumerate(there) if draw.randrange(3)]
     others = [(3, draw.randrange(9), start, 0, 100 + start) for start in range(draw.randrange(4))]
     rows = draw.sample([*rows, *others], len(rows) + len(others))
     found = EdgeValues(*np.array(rows, np.int64).reshape(-1, 5).T)
-    ends = {label: np.array([edge[1:] for edge in edges if edge[0] == label]).reshape(-1, 2).T for label in (1, 2)}
+    ends = {label: np.array([edge[1:] for edge in there if edge[0] == label]).reshape(-1, 2).T for label in (1, 2)}
     table = EdgeTable.of_triples((1, 2), lambda label: tuple(ends[label]), 9, np.int32)
     mine = found.of(np.array([1, 2]))
     places = mine.places_of(table, 9)
     assert places is not None
     expected = {row[:3]: row[4] for row in rows}
-    assert [int(mine.values[at]) if at >= 0 else None for at in places] == [expected.get(edge) for edge in edges]
+    assert [int(mine.values[at]) if at >= 0 else None for at in places] == [expected.get(edge) for edge in there]
     for vertices in (9, 1 << 40):  # too many for a number for each edge
         assert not found.several(vertices)
         if rows:

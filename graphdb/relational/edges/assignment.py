@@ -23,7 +23,7 @@ from graphdb.pattern.graph import Wanted
 from graphdb.plan.executor import Block
 from graphdb.plan.physical import EdgeExtension, EdgeScan
 from graphdb.relational.snapshot import Snapshot
-from graphdb.storage.arrays.texts import is_run, taken
+from graphdb.storage.arrays.texts import is_run
 from graphdb.storage.graph.edges import EdgeTable, spread
 
 Ids = NDArray[np.int64]
@@ -377,10 +377,12 @@ class Chooser:
             if not isinstance(chosen, range) and is_run(chosen) and chosen[0] >= 0:
                 chosen = range(int(chosen[0]), int(chosen[-1]) + 1)
             for key in dict.fromkeys(choice.facts.values()):
-                values, at = self._snapshot.edges.values(choice.labels, key), chosen
-                found[f"f{number}_{key}"] = (
-                    values.slice(at.start, len(at)) if isinstance(at, range) else taken(values, at)
-                )
+                edges = self._snapshot.edges
+                if isinstance(chosen, range):
+                    value = edges.values(choice.labels, key).slice(chosen.start, len(chosen))
+                else:
+                    value = edges.values_of(choice.labels, key, chosen)
+                found[f"f{number}_{key}"] = value
         return found
 
 

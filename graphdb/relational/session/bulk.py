@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ def load(
     timeout: float | None = None,
 ) -> LoadReport:
     """Load files and tables; see :meth:`graphdb.database.Database.load`.  Nothing that queries need is imported."""
+    from graphdb.relational.session.ahead import derive_ahead
     from graphdb.storage.loaders.load import load
     from graphdb.storage.loaders.sources import names_files
     from graphdb.storage.statistics.known import KnownStatistics
@@ -36,7 +38,11 @@ def load(
     with state.at_home(), state.connection.guard(timeout) as raw, watched as report:
         state.admit()
         state.connection.windows.close_unused()  # the user's SQL may be what is loaded
-        return load(raw, state.catalog(), data, options, report, known, state.changed)
+        used = time.process_time()
+        found = load(raw, state.catalog(), data, options, report, known, state.changed)
+        state.load_seconds += time.process_time() - used
+        state.deriving = derive_ahead
+        return found
 
 
 def vacuum(state: State, timeout: float | None = None) -> Reclaimed:

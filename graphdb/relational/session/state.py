@@ -6,8 +6,9 @@ What results read of it is in :mod:`graphdb.relational.session.versions`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.config import Budget
@@ -121,6 +122,10 @@ class State:
         self._opened_version = self._version
         self._wrote = False
         """Whether the user's transaction has changed the graph."""
+        self.load_seconds = 0.0
+        """What loads took of the processor here."""
+        self.deriving: Callable[[State], None] | None = None
+        """What derives something before the file is closed, after loads."""
         self.connection.file.members.add(self)
         self._private = path == ":memory:" and shared is None
         """Whether the database is in memory, and began with this connection: it ends with the process."""
@@ -196,7 +201,7 @@ class State:
                 self._macros.close()
             self.versions.close()
             try:
-                self.persisted.write(closing=True)
+                self.persisted.write(closing=True, ahead=self._ahead())
             finally:
                 self.connection.close()
             self.connection.file.announce()
@@ -204,6 +209,12 @@ class State:
             self.connection.file.members.discard(self)
             self._lazy_snapshot = self._lazy_degrees = self._former = None
             self.plans.clear()
+
+    def _ahead(self) -> Callable[[], None] | None:
+        """Return what derives, before the file is closed, what first queries need most; None where none is due."""
+        if self.deriving is None or self.transactions.inside or self._version != self.connection.file.version:
+            return None
+        return partial(self.deriving, self)
 
     def _as_opened(self) -> bool:
         """Whether what statements see is the graph that the file had when this process opened it."""

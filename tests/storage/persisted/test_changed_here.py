@@ -6,9 +6,14 @@ import random
 import time
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import graphdb
+from graphdb.common.errors import QueryInterrupted
+from graphdb.relational.session import ahead
+from graphdb.relational.session.state import State
+from graphdb.snapshot.properties import Properties
 from graphdb.storage.persisted import store
 from tests.fuzz import scaled
 from tests.storage.persisted.openings import MOMENT, QUERIES, SWAP, answers, asked, counted, derived, elsewhere, names
@@ -68,6 +73,77 @@ def test_a_file_that_was_loaded_here(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with counted(monkeypatch) as read, graphdb.connect(path) as database:
         assert database.query(text).fetchall() == first
     assert read
+
+
+TABLES = {
+    "p.csv": ":ID(P),x:int,name,at:datetime\n"
+    + "".join(f"{i},{i},n{i % 9},2020-01-02T03:04:{i:02}Z\n" for i in range(60)),
+    "k.csv": ":START_ID(P),:END_ID(P),w:int\n"
+    + "".join(f"{i},{(i + j + 1) % 60},{i * j}\n" for i in range(60) for j in range(9)),
+}
+ASKED = (
+    "MATCH (a:P)-[r:K]-(b) RETURN count(*), sum(r.w), max(r.w), count(DISTINCT b.name)",
+    "MATCH (a:P) WHERE a.at > datetime('2020-01-02T03:04:30Z') RETURN count(*), max(a.at), sum(a.x)",
+    "MATCH (a:P {x: 3})<-[r:K]-(b) RETURN b.name, r.w ORDER BY r.w",
+)
+
+
+def loaded(folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: float) -> Path:
+    """Load a file as if it were a large one, ask nothing, and close it."""
+    for name, text in TABLES.items():
+        (folder / name).write_text(text)
+    with monkeypatch.context() as patch, graphdb.connect(folder / "loaded.duckdb") as database:
+        for name, value in ({"SHARE": 1e6, "LEAST": 0.0, "LARGE": 1, "MOST": 60.0} | settings).items():
+            patch.setattr(ahead, name, value)
+        database.query(f"LOAD '{folder / 'p.csv'}' AS LABEL P, '{folder / 'k.csv'}' AS TYPE K")
+    return folder / "loaded.duckdb"
+
+
+def test_a_load_that_asks_nothing_leaves_what_first_queries_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = loaded(tmp_path, monkeypatch)
+    with counted(monkeypatch) as read, graphdb.connect(path) as database:
+        found = [database.query(text).fetchall() for text in ASKED]
+    assert len(read) >= 6, "three columns, two directions, and of which kind w is"
+    with monkeypatch.context() as patch, graphdb.connect(path) as database:
+        patch.setattr(store, "LARGE", 1 << 60)
+        assert [database.query(text).fetchall() for text in ASKED] == found
+    assert found[0][0][:2] == (1080, 2 * sum(i * j for i in range(60) for j in range(9)))
+
+
+def test_a_small_load_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(State, "snapshot", lambda *_: pytest.fail("names were read"))
+    with graphdb.connect(tmp_path / "small.duckdb") as database:
+        (tmp_path / "p.csv").write_text(TABLES["p.csv"])
+        database.load(tmp_path / "p.csv", label="P")
+    assert not names()
+
+
+@pytest.mark.parametrize("setting", [{"SHARE": 1e-9}, {"MOST": 0.0}, {"LARGE": 541}, {"_BYTES": 1 << 40}])
+def test_what_takes_too_long_or_too_much_memory_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: dict[str, float]
+) -> None:
+    loaded(tmp_path, monkeypatch, **setting)
+    assert not names()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, QueryInterrupted, duckdb.OutOfMemoryException])
+def test_a_load_is_complete_whatever_stops_what_comes_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    def failing(*_: object) -> None:
+        raise error("stopped")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Properties, "array", failing)
+        if error is KeyboardInterrupt:
+            with pytest.raises(KeyboardInterrupt):
+                loaded(tmp_path, monkeypatch)
+        else:
+            loaded(tmp_path, monkeypatch)
+    with graphdb.connect(tmp_path / "loaded.duckdb") as database:  # it was closed
+        assert database.query(ASKED[0]).fetchall()[0][0] == 1080
 
 
 def test_a_clock_that_counts_in_seconds_is_not_relied_on(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

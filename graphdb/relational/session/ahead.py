@@ -1,0 +1,108 @@
+"""What is derived of a graph that was loaded, before its file is closed: who opens it next finds it.
+
+A session that loads a file and asks nothing would leave all of it to the first queries of the next one.  What takes
+longest to derive for its bytes comes first: of which kinds large properties of edges are, columns of large properties,
+and neighbours of large edge labels, where they take little more than the edges themselves.  It is persisted as
+all else that was derived is (:mod:`graphdb.storage.persisted.store`).  Small graphs need none of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeAlias
+
+from graphdb.common.errors import GraphDBError
+from graphdb.common.values.types import MOMENT, STRING
+from graphdb.storage.graph.degree_sketch import IN, OUT
+
+if TYPE_CHECKING:
+    from graphdb.relational.session.state import State
+    from graphdb.relational.snapshot import Snapshot
+    from graphdb.storage.catalog import EdgeLabel
+
+SHARE = 0.03
+"""A share of what the loads took of the processor, which deriving may take; writing what it derives comes to it."""
+
+MOST = 1.0
+"""Seconds of it at most: nobody is told why closing a file takes so long."""
+
+LEAST = 1.0
+"""Seconds of the processor that loads took from which on it is done: to read names and statistics, and import what does
+it, takes 0.02 to 0.13."""
+
+LARGE = 100_000
+"""Triples or values from which on it takes long enough to derive what is of them: some milliseconds."""
+
+_KINDS, _TEXT, _NUMBER, _MOMENT, _LISTS = 45e-9, 15e-9, 40e-9, 95e-9, 25e-9
+"""Seconds that it takes for each value of edges, each value of a column by its type, and each edge."""
+
+_BYTES = 64
+"""Bytes of memory that it takes for each value or edge while something is derived of it, at most."""
+
+_KEYED = 8
+"""Edges for each vertex that has some, from which on lists of neighbours take little more than the edges."""
+
+
+def derive_ahead(state: State) -> None:
+    """Derive what first queries need most; an error, as where memory is short, leaves it at what there is.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C.
+    """
+    if state.load_seconds < LEAST:
+        return
+    import duckdb
+
+    with suppress(GraphDBError, MemoryError, duckdb.Error), state.at_home():
+        snapshot = state.snapshot()
+        until = time.process_time() + min(state.load_seconds * SHARE, MOST)
+        most = snapshot.graph.memory_budget_bytes // _BYTES
+        for count, seconds, derive in _wanted(snapshot):
+            if count <= most and time.process_time() + count * seconds <= until:
+                derive()
+
+
+Wanted: TypeAlias = "tuple[int, float, Callable[[], object]]"
+"""Of how many values or edges something is derived, how many seconds that takes for each, and what does it."""
+
+
+def _wanted(snapshot: Snapshot) -> Iterator[Wanted]:
+    """Yield what is worth it: what saves most for its bytes first."""
+    edges, graph = snapshot.edges, snapshot.graph
+    labels = [label for label in snapshot.names.edge_labels.values() if label.triples >= LARGE]
+    if any(label.id in edges.described for label in labels):
+        for key, count in edges.counts().items():
+            if count >= LARGE:
+                yield count, _KINDS, lambda key=key: edges.kinds(key)  # type: ignore[misc]
+    columns = [label for label in labels if snapshot.properties.in_memory(label)]
+    times = [label for label in columns if snapshot.properties.type_of(label) == MOMENT]
+    yield from _columns(snapshot, times)
+    lists = [label for label in labels if label.resource_triples and label.id != graph.type_label]
+    for label in lists:
+        if label.triples >= _KEYED * max(label.subjects, label.objects) and _among_themselves(snapshot, label):
+            yield label.triples, 4 * _LISTS, lambda id=label.id: graph.partition((id,), "both")  # type: ignore[misc]
+    for label in sorted(lists, key=lambda each: -each.triples):
+        if label.triples >= _KEYED * label.objects:
+            yield label.triples, _LISTS, lambda id=label.id: graph.partition((id,), "in")  # type: ignore[misc]
+    yield from _columns(snapshot, [label for label in columns if label not in times])
+
+
+def _columns(snapshot: Snapshot, labels: Sequence[EdgeLabel]) -> Iterator[Wanted]:
+    """Yield columns, those that take longest first."""
+    seconds = {MOMENT: _MOMENT, STRING: _TEXT}
+    costs = [(label, seconds.get(snapshot.properties.type_of(label), _NUMBER)) for label in labels]
+    for label, cost in sorted(costs, key=lambda each: -each[0].triples * each[1]):
+        yield label.triples, cost, lambda label=label: snapshot.properties.array(label)  # type: ignore[misc]
+
+
+def _among_themselves(snapshot: Snapshot, label: EdgeLabel) -> bool:
+    """Whether the edges of a label join vertices of one vertex label: then they are asked for direction aside."""
+    at = snapshot.graph.source.at_class
+    return any(
+        all((found := at(label.id, way, one.id)) is not None and found[0] == label.triples for way in (OUT, IN))
+        for one in snapshot.names.vertex_labels.values()
+    )
