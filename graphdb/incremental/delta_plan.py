@@ -185,7 +185,7 @@ class Planner:
             vertex, legs = min(vertices, key=lambda found: self._rank(*found))
             leaf, estimate, _ = self._rank(vertex, legs)
             if not (others := len(bound) - len(ends)) and len(legs) > 1:
-                joined = max(estimate / max(self._fans(legs)[0], 1.0), JOINED)
+                joined = self._joined(estimate, legs)
             elif others and not leaf:
                 product *= max(estimate, LEAST)
                 work += product
@@ -221,7 +221,8 @@ class Planner:
         """Return small subtrees of a plan in other orders, from step ``begin`` on: the plan itself is in several.
 
         Which order is best depends on what is bound above: one of two vertices may have a list of two entries where
-        another one has hundreds, and at the next binding it is the other way round.
+        another one has hundreds, and at the next binding it is the other way round.  A vertex of several lists may come
+        first though its shortest one is longer: few entries are left of it (:meth:`begun`).
         """
         every, above, instead = list(steps), list(parents), [-1] * len(steps)
         number = begin
@@ -336,6 +337,18 @@ class Planner:
             and {a, c} <= self._plainly
             and self._differ[a] - {c} == self._differ[c] - {a}
         )
+
+    def begun(self, step: Step) -> float:
+        """Return the work expected for each entry of a step's shortest list, in bindings: of several lists most entries
+        are passed over, of one nearly all are bound.
+        """
+        if isinstance(step, EdgeStep) or len(step.legs) < 2:
+            return SCANNED + 1.0
+        return SCANNED + self._joined(self._rank(step.vertex, step.legs)[1], step.legs)
+
+    def _joined(self, estimate: float, legs: tuple[Leg, ...]) -> float:
+        """Return the share of the entries of the shortest of several lists that is expected to be in all of them."""
+        return max(estimate / max(self._fans(legs)[0], 1.0), JOINED)
 
     def differ(self, left: Step, right: Step) -> bool:
         """Whether two steps bind different vertices."""

@@ -121,10 +121,13 @@ LEG_CELLS = 5
 join two vertices by several edges, for a step that binds an edge the slot of the far end)."""
 CHECK_CELLS = 7
 """(operation, its slots): see :mod:`.delta_plan`."""
-COUNTED_CELLS = 5
+BINDING = 64
+"""The work of a vertex that is bound: what tables say of work is in such parts."""
+COUNTED_CELLS = 6
 """(the next step that may begin its subtree instead, or -1; the place of what its lists share where that is hoisted, or
 -1; whether it is a leaf whose vertex must differ from others, and nothing else; when it is hoisted; of a leaf that is
-counted without being opened the leg to its parent's vertex, else -1)."""
+counted without being opened the leg to its parent's vertex, else -1; work expected for each entry of its shortest list,
+in :data:`BINDING`)."""
 HOISTED_ENTRIES = 1 << 12
 """Vertices that are hoisted at most."""
 ONCE, EACH, ABOVE_IT = 0, 1, 2

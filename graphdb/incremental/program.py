@@ -21,10 +21,6 @@ from graphdb.plan.injectivity import distinctness
 Ints = NDArray[np.int64]
 
 
-_SCALE = 64
-"""Expected work is compared in so many parts of a binding."""
-
-
 @dataclass(frozen=True)
 class Program:
     """The delta plans of a pattern, and the same as tables.
@@ -267,10 +263,11 @@ class _Tables:
             place, when = hoisted.get(number, (-1, frame.ONCE))
             alike = number not in tree.parents and self._is_alike(self._steps[-1])
             leg = -1 if place >= 0 else self._leg_of_leaf(tree, number)
-            self._counted.append([turned, place, int(alike), when, leg])
+            work = int(self._planner.begun(step) * frame.BINDING)
+            self._counted.append([turned, place, int(alike), when, leg, work])
         last = first + len(plan.steps)
         row = [plan.relation, edge.source, edge.target, self._edge_slot(plan.edge), first, last, begin, end]
-        work = min(int(plan.begun * _SCALE), 1 << 30)
+        work = min(int(plan.begun * frame.BINDING), 1 << 30)
         self._plans.append([*row, int(edge.source == edge.target), orders, work])
 
     def _hoisted(self, plan: DeltaPlan, tree: _Tree) -> dict[int, tuple[int, int]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from graphdb.incremental.frame import (
+    BINDING,
     BOTH,
     COLUMNS,
     COPIES,
@@ -61,8 +62,8 @@ from graphdb.incremental.kernels.step_kernels import (
 )
 from graphdb.storage.compile.kernels import entry, kernel, load, store
 
-SHORT = 4
-"""Entries of a list that is scanned at once: to look for a shorter one takes as long."""
+SHORT = 4 * BINDING
+"""Work of a step that is taken at once: to look for another one takes as long."""
 
 
 @kernel
@@ -93,15 +94,15 @@ def choose_order(search: int, graph: int, plan: int) -> int:
 
 @kernel
 def choose_step(search: int, step: int) -> int:
-    """The step that a subtree begins with: of those that may, the one whose shortest list is the shortest."""
+    """The step that a subtree begins with: of those that may, the one that is expected to be the least work."""
     graph, best = load(search, GRAPH, LONG), step
     other = load(counted_of(search, step), 0, LONG)
     if other >= 0:
-        least = shortest_list(search, graph, step)
+        least = shortest_list(search, graph, step) * load(counted_of(search, step), 5, LONG)
         while other >= 0 and least > SHORT:
-            length = shortest_list(search, graph, other)
-            if length < least:
-                best, least = other, length
+            work = shortest_list(search, graph, other) * load(counted_of(search, other), 5, LONG)
+            if work < least:
+                best, least = other, work
             other = load(counted_of(search, other), 0, LONG)
     return best
 
