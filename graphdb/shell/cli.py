@@ -46,6 +46,9 @@ WORDS = ("load", "export", "query", "sql", "ui", "demo", "bench", "doctor")
 
 def main() -> None:
     """Run the command line of this process, and leave with its exit code."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # whoever began the process closed it
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Unicode shows ? and not an error

@@ -476,4 +476,5 @@ def _help() -> Iterator[str]:
     yield "CREATE CONTINUOUS QUERY q AS MATCH …;  SHOW CONTINUOUS QUERIES;  answers that follow what is written"
     yield ""
     for name, (choices, meaning) in DOT_COMMANDS.items():
-        yield f"{name + ' ' + '|'.join(choices):42}{meaning}"
+        typed = f"{name} {'|'.join(choices)}"
+        yield f"{typed:42}{meaning}" if len(typed) < 42 else f"{typed}\n{'':42}{meaning}"

@@ -208,9 +208,12 @@ def test_two_connections(tmp_path: pathlib.Path) -> None:
 
 def test_what_is_no_database(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "x.duckdb"
+    with graphdb.connect(path) as db:
+        db.query("CREATE (:A)")
+    whole = path.read_bytes()
     for content, message in (
         (b"", "is an empty file"), (b"<e:a> <e:p> <e:b> .\n", "is not a database"),
-        (b"SQLite format 3\0".ljust(4096, b"\0"), "is a database of SQLite"),
+        (b"SQLite format 3\0".ljust(4096, b"\0"), "is a database of SQLite"), (whole[:20_000], "is cut short"),
     ):  # fmt: skip
         path.write_bytes(content)
         with pytest.raises(StorageError, match=message):

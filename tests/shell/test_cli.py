@@ -158,6 +158,23 @@ def test_output_that_nobody_reads(family: Path) -> None:
     assert ran.stderr == ""
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-"])
+def test_streams_that_are_closed(family: Path, closed: str) -> None:
+    """As a job begins that someone's daemon starts."""
+    shell = f'"$0" -m graphdb "$1" {closed}'
+    ran = subprocess.run(
+        ["sh", "-c", shell, sys.executable, str(family)],
+        input="RETURN 6 * 7 AS x;",
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ("42" in ran.stdout) == (closed == "2>&-")
+
+
 def test_doctor() -> None:
     ran = command("doctor")
     assert ran.returncode == 0, ran.stdout

@@ -137,7 +137,7 @@ def test_slips_in_dot_commands(family: Any, command: str, hint: str) -> None:
 
 def test_help_names_every_command(family: Any) -> None:
     output, _ = said(family, ".help")
-    assert all(command in output for command in DOT_COMMANDS)
+    assert all(command in output and f"  {meaning}" in output for command, (_, meaning) in DOT_COMMANDS.items())
 
 
 def test_long_tables_are_cut_for_people_only(family: Any) -> None:

@@ -83,6 +83,8 @@ def opening_error(path: str, error: Exception) -> StorageError:
         return StorageError(f"cannot create database '{path}': there is no directory '{folder}'")
     if "not a valid DuckDB database" in text:
         return StorageError(f"'{path}' is not a database", hint="to load data: graphdb load NEW.duckdb " + path)
+    if "Could not read enough bytes" in text:
+        return StorageError(f"database '{path}' is cut short", hint="copy it again from where it is whole")
     if "Permission denied" in text or "Read-only" in text or not os.access(folder, os.W_OK):
         return StorageError(f"no permission to open database '{path}' for writing")
     return StorageError(f"cannot open database '{path}': {text.splitlines()[0]}")
