@@ -128,7 +128,7 @@ def test_drawn_memberships(db: graphdb.Database) -> None:
 def _row_by_row(db: graphdb.Database, text: str) -> list[tuple[Any, ...]]:
     """The rows of a query whose conditions of lists are tested on each row with each binding."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("graphdb.relational.lowering.joins._asked", lambda *_: iter(()))
+        patch.setattr("graphdb.relational.lowering.joins.asks", lambda *_: iter(()))
         return in_python(db, text)
 
 
