@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
+
+import numpy as np
 
 from graphdb.common.errors import ParameterError
 
@@ -46,13 +48,23 @@ def _listed(value: object) -> object:
     if type(value).__module__ == "numpy" and dtype.kind in ("M", "m") and getattr(value, "ndim", None):
         value = cast(Any, value).astype(f"{dtype.kind}8[us]")  # of nanoseconds it would list integers
     if hasattr(value, "to_dict") and hasattr(value, "to_records"):  # a data frame of pandas
-        return value.to_dict("records")
+        return _with_nulls(value, cast(Any, value).dtypes).to_dict("records")
+    if hasattr(value, "to_frame") and hasattr(value, "isna"):  # a column of pandas
+        return _with_nulls(value, [dtype]).to_list()
     if not hasattr(value, "__len__") or isinstance(value, memoryview):
         return value
     for method in ("to_dicts", "to_pylist", "to_list", "tolist"):  # of Polars, Arrow, pandas, NumPy
         if (found := getattr(value, method, None)) is not None:
             return found()
     return value
+
+
+def _with_nulls(data: Any, dtypes: Iterable[Any]) -> Any:
+    """Return a data frame or column of pandas with None for what is missing; numbers that are NaN stay."""
+    floats = [getattr(dtype, "kind", "") == "f" for dtype in dtypes]
+    missing = data.isna()
+    missing = missing & (np.logical_not(floats) if data.ndim > 1 else not floats[0])
+    return data.astype(object).where(~missing, None) if np.asarray(missing).any() else data
 
 
 def _neither(parameters: object) -> ParameterError:

@@ -215,10 +215,19 @@ def list_sql(items: list[SqlValue]) -> SqlValue:
     return SqlValue(sql, list_of(element))
 
 
+_MISSING = frozenset({"NAType", "NaTType"})
+"""Classes of pandas, of which there is one value each."""
+
+
 def from_numpy(value: object) -> object:
-    """Return a NumPy scalar or array as Python values, and a number or text of a subclass as what it is one of."""
+    """Return a NumPy scalar or array as Python values, and a number or text of a subclass as what it is one of.
+
+    What is missing to pandas is null.
+    """
     if type(value) in _PLAIN:
         return value
+    if type(value).__name__ in _MISSING:
+        return None
     for kind in (int, float):
         if isinstance(value, kind):
             return kind(value)

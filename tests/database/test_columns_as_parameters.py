@@ -67,6 +67,29 @@ def test_times_stay_times(db: graphdb.Database) -> None:
     assert db.query("RETURN $t", t=day).scalar() == day
 
 
+def test_what_is_missing_to_pandas_is_null(db: graphdb.Database) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {
+            "text": ["a", None],
+            "day": pandas.to_datetime(["2024-01-03", None]),
+            "span": pandas.to_timedelta(["1D", None]),
+            "count": pandas.array([1, None], "Int64"),
+            "kind": pandas.Categorical(["b", None]),
+            "number": [0.5, float("nan")],
+        }
+    )
+    asked = ", ".join(f"r.{name}" for name in frame)
+    [_, (*others, number)] = db.query(f"UNWIND $rows AS r RETURN {asked}", rows=frame).fetchall()
+    assert others == [None] * 5
+    assert isinstance(number, float)
+    for column in (*(frame[name] for name in list(frame)[:5]), pandas.Index(["a", None])):
+        found = db.query("UNWIND $values AS x RETURN x IS NULL", values=column).fetchall()
+        assert found == [(False,), (True,)], column
+    for given in (pandas.NaT, pandas.NA):
+        assert db.query("RETURN $x AS x, $y AS y", x=given, y=[given, 1]).fetchall() == [(None, [None, 1])]
+
+
 def test_scalars_of_numpy_are_scalars(db: graphdb.Database) -> None:
     assert db.query("RETURN $x + 1", x=np.int64(4)).scalar() == 5
     assert db.query("RETURN $x", x=np.str_("a")).scalar() == "a"

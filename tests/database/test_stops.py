@@ -259,3 +259,17 @@ def test_a_stream_that_is_read_when_time_is_over(rows: str) -> None:
     with graphdb.connect(threads=1) as db, pytest.raises(QueryTimeout), db._state.connection.guard(0.3) as raw:
         for _ in batches(raw, f"SELECT * FROM {rows}", 1 << 11):
             pass
+
+
+def test_what_ctrl_c_leaves_unread_blocks_nothing(db: graphdb.Database) -> None:
+    """It may come once DuckDB has run a statement, and before its rows are fetched."""
+    text = "MATCH (n:P) RETURN count(n.k) AS c"
+    found = db.query(text).scalar()
+    for opened in (False, True):
+        if opened:
+            db.query("BEGIN")
+        with pytest.raises(KeyboardInterrupt), db._state.connection.guard() as raw:
+            raw.execute("FROM range(10)")
+            raise KeyboardInterrupt
+        assert db.query(f"{text}{' ' * opened}").scalar() == found
+    db.query("COMMIT")

@@ -83,7 +83,14 @@ def is_open(raw: duckdb.DuckDBPyConnection) -> bool:
 
 
 def abandon(raw: duckdb.DuckDBPyConnection) -> None:
-    """End what a connection's last statement has not handed over, after an error.  Can be called again."""
+    """End what a connection's last statement has not handed over, after an error.  Can be called again.
+
+    Of a statement that was executed, too: Ctrl-C may come before its rows are fetched.
+    """
+    import duckdb
+
+    with contextlib.suppress(duckdb.Error):  # it is closed
+        raw.abort()
     held = _open.get(id(raw))
     if held is None:
         return
@@ -92,8 +99,6 @@ def abandon(raw: duckdb.DuckDBPyConnection) -> None:
         if reader is not None:
             reader.close()
     elif hasattr(held, "arrow_capsule"):
-        import duckdb
-
         with contextlib.suppress(duckdb.Error):  # it is closed, or hands its rows over to a capsule
             held.close()
     else:
