@@ -18,6 +18,7 @@ import pytest
 import graphdb
 from graphdb.common.duckdb.fetch import batches
 from graphdb.common.errors import GraphDBError, NotSupportedError, QueryInterrupted, QueryTimeout
+from tests.interrupted import interrupted as interrupted_at
 from tests.stops import interrupted
 
 SLACK = float(os.environ.get("GRAPHDB_STOPS_SLACK", "2"))
@@ -265,11 +266,26 @@ def test_what_ctrl_c_leaves_unread_blocks_nothing(db: graphdb.Database) -> None:
     """It may come once DuckDB has run a statement, and before its rows are fetched."""
     text = "MATCH (n:P) RETURN count(n.k) AS c"
     found = db.query(text).scalar()
+    connection = db._state.connection
     for opened in (False, True):
         if opened:
             db.query("BEGIN")
-        with pytest.raises(KeyboardInterrupt), db._state.connection.guard() as raw:
+        with suppress(KeyboardInterrupt), connection.guard() as raw:
             raw.execute("FROM range(10)")
             raise KeyboardInterrupt
+        assert connection.raw.sql("SELECT 1").fetchall() == [(1,)]
+        connection.raw.execute("FROM range(10)")
         assert db.query(f"{text}{' ' * opened}").scalar() == found
     db.query("COMMIT")
+
+
+def test_ctrl_c_leaves_no_name_that_shows_nothing(db: graphdb.Database) -> None:
+    """Bindings of other columns take the name of those before, which lasts."""
+    texts = ["MATCH (n:P) RETURN max(n.k + n.k) AS c", "MATCH (n:P), (m:P) WHERE n.k < m.k RETURN max(n.k + m.k) AS c"]
+    found = [db.query(text).scalar() for text in texts]
+    at, came = 0, True
+    while came:
+        came = interrupted_at(lambda: db.query(texts[1]), at, ("duckdb/windows.py",)) is not None
+        assert [db.query(text).scalar() for text in texts] == found, at
+        at += 1
+    assert at > 10

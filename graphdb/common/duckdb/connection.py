@@ -370,6 +370,8 @@ class Guard:
         connection._depth += 1
         connection._ending = False
         try:
+            if self._outermost:
+                connection.raw.abort()  # Ctrl-C may have come before rows were fetched that were asked for without this
             if not self._ours:
                 connection.has_others = True
                 connection.windows.close_unused()

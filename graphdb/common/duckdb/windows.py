@@ -64,7 +64,7 @@ class Windows:
         return window if window is not None and window.shows(table) else None
 
     def forget(self, name: str) -> None:
-        """Note that a name is registered anew."""
+        """Note that what a name shows from now on does not last."""
         self._open.pop(name, None)
 
     def opened(self, name: str, source: Any) -> _Window:
@@ -81,9 +81,8 @@ class Windows:
 
     def close(self, name: str) -> None:
         """Take away such a name, if it is registered."""
-        if name in self._open:
+        if self._open.pop(name, None) is not None:
             self._raw.unregister(name)
-            del self._open[name]
 
 
 class View:
@@ -112,9 +111,9 @@ class View:
             self._window = self._windows.showing(self._name, self._table) if self._lasting else None
             if self._window is not None:
                 return
+            self._windows.forget(self._name)  # first: what is interrupted is registered no more
             with connection.guard() as raw:
                 source = register(raw, self._name, self._table)
-            self._windows.forget(self._name)
             # The user's ROLLBACK takes away what is registered within a transaction.
             if self._lasting and source is not None and not connection.transactions.inside:
                 self._window = self._windows.opened(self._name, source)
@@ -130,6 +129,7 @@ class View:
 
     def _unregister(self) -> None:
         if self._window is None:
+            self._windows.forget(self._name)
             self._connection.raw.unregister(self._name)
         else:
             self._window.source.obj = None
