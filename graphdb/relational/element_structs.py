@@ -24,6 +24,7 @@ from graphdb.common.values.types import Base, Column, Type, has_ids
 from graphdb.relational import entity_fetch
 from graphdb.relational.entity_fetch import Source
 from graphdb.results.path_materialization import Walks, distinct, distinct_edges, edge_columns
+from graphdb.snapshot.edges import EVERYWHERE
 from graphdb.sql.from_clause import NAMES_VIEW
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.texts import number_integers, taken
@@ -38,6 +39,9 @@ _WANTED = "_graphdb_wanted"
 
 _MOST_KEYS = 200
 """Keys up to which the properties of a column are a struct; where there are more, they are texts of JSON."""
+
+_GATHERED = 64
+"""Properties that are gathered for vertices from columns in memory, at most."""
 
 _EDGE = ("label", "subject", "object", "ordinal")
 
@@ -238,7 +242,13 @@ def _vertex_view(source: Source, ids: Ids) -> Any:
 
 def _vertices(source: Source, ids: Ids) -> Convert:
     """Return what makes vertices structs, all of which are ``ids``."""
-    with _vertex_view(source, distinct(ids)[0]):
+    ids = distinct(ids)[0]
+    return _vertices_in_memory(source, ids) or _vertices_by_sql(source, ids)
+
+
+def _vertices_by_sql(source: Source, ids: Ids) -> Convert:
+    """Return what reads vertices, each once, from the database."""
+    with _vertex_view(source, ids):
         properties = _Properties(source, _ABOUT, source.names.edge_name)
 
     def structs(source: Source, column: arrow.Array) -> tuple[arrow.Array, Ids]:
@@ -262,6 +272,65 @@ def _vertices(source: Source, ids: Ids) -> Convert:
         return arrow.struct_array([iris, classes, about], ["id", "labels", "properties"]), which
 
     return lambda source, column: _gathered(column, lambda there: structs(source, there))
+
+
+def _vertices_in_memory(source: Source, ids: Ids) -> Convert | None:
+    """Return what gathers vertices, each once, from columns in memory; None where SQL has to."""
+    properties, lookup = source.properties, source.lookup
+    labels = [label for label in source.names.edge_labels.values() if label.kinds]
+    if properties is None or not lookup.ready() or len(labels) > _GATHERED:
+        return None
+    if not all(properties.in_memory(label) and properties.type_of(label).base in EVERYWHERE for label in labels):
+        return None
+    properties.read_ahead(labels)
+    named = {source.names.edge_name(label.id): label for label in labels}
+    wanted = numbers(ids)
+    named = {
+        name: named[name] for name in sorted(named) if properties.gather(named[name], wanted).null_count < len(wanted)
+    }
+    if len({name.lower() for name in named}) < len(named):
+        return None
+
+    def structs(source: Source, column: arrow.Array) -> tuple[arrow.Array, Ids]:
+        some, which = distinct(plain(column.cast(arrow.INT64)))
+        about = arrow.nulls(len(some))
+        if named:
+            values = [_whole(properties.gather(label, numbers(some))) for label in named.values()]
+            about = arrow.struct_array(values, list(named))
+        parts = [_whole(lookup.iris(numbers(some))), _classes_of(source, some), about]
+        return arrow.struct_array(parts, ["id", "labels", "properties"]), which
+
+    later: list[Convert] = []
+
+    def convert(source: Source, column: arrow.Array) -> arrow.Array:
+        if source.properties is properties:
+            return _gathered(column, lambda there: structs(source, there))
+        if not later:  # columns in memory are those of another state by now
+            later.append(_vertices_by_sql(source, ids))
+        return later[0](source, column)
+
+    return convert
+
+
+def _whole(column: arrow.Array | arrow.ChunkedArray) -> arrow.Array:
+    return column if isinstance(column, arrow.Array) else column.combine_chunks()
+
+
+def _classes_of(source: Source, ids: Ids) -> arrow.Array:
+    """Return the names of the labels of some vertices (sorted, each once): sorted lists."""
+    subjects, classes = source.lookup.classes(ids)
+    found, which = distinct(classes)
+    spellings = source.names.spellings
+    written = sorted((spellings[label], i) for i, label in enumerate(found.tolist()) if label in spellings)
+    rank = np.full(len(found), -1)
+    rank[[i for _, i in written]] = np.arange(len(written))
+    ranks = rank[which]
+    known = ranks >= 0
+    subjects, ranks = subjects[known], ranks[known]
+    order = np.lexsort((ranks, subjects))
+    offsets = np.searchsorted(subjects[order], np.append(ids, LITERAL_BASE))
+    names = arrow.strings([name for name, _ in written])
+    return arrow.list_array(offsets, taken(names, ranks[order]))
 
 
 # --- edges

@@ -36,6 +36,7 @@ from graphdb.common.values.types import (
 from graphdb.relational.snapshot import Snapshot
 from graphdb.results.path_materialization import distinct
 from graphdb.snapshot.edges import Edges
+from graphdb.snapshot.properties import Properties
 from graphdb.snapshot.terms import Lookup
 from graphdb.sql.from_clause import NAMES_VIEW
 from graphdb.storage.arrays.arrow import values as plain
@@ -81,13 +82,22 @@ class Source:
     """Returns the IRI of a property key of edges."""
     edges: Edges | None = None
     """The edges of the state that is read, where it is the one in memory."""
+    properties: Properties | None = None
+    """The property columns of this state."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Source:
         """The data as a statement sees them that runs now."""
         store, edges = snapshot.store, snapshot.edges
         return cls(
-            snapshot.connection, snapshot.names, snapshot.lookup, store.type_label, edges.described, edges.iri, edges
+            snapshot.connection,
+            snapshot.names,
+            snapshot.lookup,
+            store.type_label,
+            edges.described,
+            edges.iri,
+            edges,
+            snapshot.properties,
         )
 
     def through(self, connection: Connection, snapshot: Snapshot) -> Source:
@@ -99,6 +109,7 @@ class Source:
             lookup=Lookup(connection, snapshot.store, 0),
             key_iri=keys.__getitem__,
             edges=None,
+            properties=None,
         )
 
 
@@ -227,7 +238,7 @@ def facts(source: Source, edges: Sequence[Ids]) -> list[dict[str, Any]]:
     found, which = distinct(edges[0])
     rest = []
     for number, label in enumerate(found.tolist()):
-        if label in source.described and (source.edges is None or source.edges.have_properties(label)):
+        if label in source.described and (source.edges is None or source.edges.keys_of((label,))):
             at = np.flatnonzero(which == number)
             if not _gathered(source, [part[at] for part in edges], at, made):
                 rest.append(at)

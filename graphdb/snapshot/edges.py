@@ -7,7 +7,7 @@ state of the data; the next state takes over what did not change.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
@@ -57,7 +57,7 @@ LOOKS = 2
 _LARGE = 50_000
 """… of a table of more edges than that."""
 
-_EVERYWHERE = {Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME}
+EVERYWHERE = {Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME}
 """Types of properties all of whose values are of one kind, and of the same type among some edges as among all."""
 
 _VALUES_OF = "FROM _graphdb.edge_property WHERE key = {}"
@@ -245,9 +245,10 @@ class Edges:
             self._keys = names
         return self._keys
 
-    def have_properties(self, label: int) -> bool:
-        """Whether some edge of a label has a property."""
-        return bool(self.keys) and label in self._keys_of
+    def keys_of(self, labels: Iterable[int]) -> frozenset[int]:
+        """Return the keys of the properties that some edges of these labels have."""
+        found = self._keys_of if self.keys else {}
+        return frozenset[int]().union(*(found.get(label, ()) for label in labels))
 
     def iri(self, key: int) -> str:
         """Return the IRI of a key that edges have."""
@@ -434,10 +435,11 @@ class Edges:
         labels = tuple(_numbered(edges[0])[0].tolist())
         if not labels or not self.described.issuperset(labels):
             return None
-        keys = {iri: key for iri, key in self.keys.items() if any(key in self._keys_of[label] for label in labels)}
+        has = self.keys_of(labels)
+        keys = {iri: key for iri, key in self.keys.items() if key in has}
         if not keys or not self._pays(labels, keys.values(), len(edges[0])):
             return None
-        if not all(self.plain(key) and self.column(key).type.base in _EVERYWHERE for key in keys.values()):
+        if not all(self.plain(key) and self.column(key).type.base in EVERYWHERE for key in keys.values()):
             return None
         found = DescribedEdges(
             {iri: self.values(labels, key) for iri, key in keys.items()}, self.table(labels), self._store

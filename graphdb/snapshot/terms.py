@@ -133,6 +133,12 @@ class Lookup:
         at = np.repeat(end - np.cumsum(lengths), lengths) + np.arange(int(lengths.sum()))
         return subjects[at], labels[at], objects[at]
 
+    def classes(self, ids: Ids) -> tuple[Ids, Ids]:
+        """Subject and class of every triple with a class about some resources (sorted, unique)."""
+        subjects, _, objects = self.about(ids)
+        classes = objects < LITERAL_BASE
+        return subjects[classes], objects[classes]
+
     def _about(self) -> Sequence[Ids]:
         if "about" not in self._columns:
             type_label = -1 if self._store.type_label is None else self._store.type_label

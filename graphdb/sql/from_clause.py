@@ -252,8 +252,12 @@ class Rows:
             f"WHERE t.subject = {id_sql} AND t.object >= {LITERAL_BASE}), []) END",
         )
 
-    def every_value(self, element: SqlValue, names: Names) -> dict[str, SqlValue]:
+    def every_value(
+        self, element: SqlValue, names: Names, known: Callable[[str], SqlValue | None] = lambda _: None
+    ) -> dict[str, SqlValue]:
         """The values of all properties there are, by their written names; NULL where a vertex or edge has none.
+
+        ``known`` returns the column that has the values of an edge's key, by its IRI, where one has.
 
         Raises
         ------
@@ -265,7 +269,7 @@ class Rows:
             for iri, key in self.edges.keys.items():
                 if not self.edges.plain(key):
                     raise NotSupportedError("such properties are not supported in SQL all at once")
-                found[names.written(iri)] = self.edge_value(element, key)
+                found[names.written(iri)] = known(iri) or self.edge_value(element, key)
         else:
             labels = [label for label in names.edge_labels.values() if label.kinds]
             plain = all(self._properties.in_memory(label) and not label.kinds & AS_WRITTEN for label in labels)

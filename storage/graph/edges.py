@@ -145,9 +145,17 @@ class EdgeTable:
         """Whether each triple is one edge."""
         return len(self._first) - 1 == len(self)
 
-    def labels_of(self, edges: Ints) -> Ints:
-        """Return the labels of some edges, by their numbers: int64 [edges]."""
-        return np.full(len(edges), self.labels[0]) if len(self.labels) == 1 else self.labels[self.kind[edges]]
+    def labels_of(self, edges: Ints | range) -> Ints:
+        """Return the labels of some edges, by their numbers: int64 [edges]; one label with a stride of 0 bytes."""
+        if len(self.labels) == 1:
+            return np.broadcast_to(self.labels[0], len(edges))
+        return self.labels[self.kind[edges.start : edges.stop] if isinstance(edges, range) else self.kind[edges]]
+
+    def numbered(self, edges: Ints | range) -> Ints:
+        """Return the numbers of some edges: int64 [edges], of a run of them without a copy where that can be."""
+        if not isinstance(edges, range):
+            return edges
+        return self._first[edges.start : edges.stop] if self.simple else np.arange(edges.start, edges.stop)
 
     def starting_at(self, vertices: NDArray[Any]) -> tuple[Ints, Ints]:
         """Return where the edges that start at some vertices begin, and how many they are; the table has one label.

@@ -44,7 +44,7 @@ class Provenance:
         known = [provenance for provenance in parts if provenance is not None]
         if not known or len(known) < len(parts) or any(each.table is not known[0].table for each in known):
             return None
-        return cls(known[0].table, np.concatenate([each.rows for each in known]))
+        return cls(known[0].table, _joined([each.rows for each in known]))
 
 
 class Array:

@@ -14,11 +14,15 @@ from graphdb.common.arrow.types import DataType, Field
 
 
 def numbers(data: NDArray[Any], valid: NDArray[np.bool_] | None = None, provenance: Provenance | None = None) -> Array:
-    """Return the values of an array of NumPy, null where not ``valid``; see :class:`Provenance`."""
+    """Return the values of an array of NumPy, null where not ``valid``; see :class:`Provenance`.
+
+    One value for all, of a stride of 0 bytes, stays in memory once, as in :func:`repeated`.
+    """
     type = types.of_numpy(data.dtype)
     if data.dtype.kind == "M":
         data = data.view(np.int64).astype(type.dtype)
-    return Array(type, len(data), valid, np.ascontiguousarray(data), provenance=provenance)
+    once = len(data) > 1 and data.strides == (0,)
+    return Array(type, len(data), valid, data if once else np.ascontiguousarray(data), provenance=provenance)
 
 
 def repeated(value: int, length: int) -> Array:

@@ -335,8 +335,10 @@ class Chooser:
             else:
                 columns[f"#n{number}"] = edges
             if number in self._needs.edges:
-                labels = self._snapshot.edges.table(self._bound.choices[number].labels).labels_of(_ids(edges))
-                columns[self._bound.edges[number].name] = labels * 2 + backwards
+                labels = self._snapshot.edges.table(self._bound.choices[number].labels).labels_of(edges)
+                one = labels.strides == (0,) and rows > 1
+                codes = (labels[:1] if one else labels) * 2 + backwards
+                columns[self._bound.edges[number].name] = np.broadcast_to(codes[0], rows) if one else codes
         once = np.broadcast_to(np.int64(1), rows) if self._counts else None
         return Scanned(columns, rows, once, runs)
 
@@ -369,8 +371,9 @@ class Chooser:
             run = block.runs.get(number) if isinstance(block, Scanned) else None
             chosen: Ids | range = block.columns[f"#n{number}"] if run is None else run
             if number in self._needs.edges:
-                rows = _ids(chosen)
-                provenance = arrow.Provenance(self._snapshot.edges.table(choice.labels), rows)
+                table = self._snapshot.edges.table(choice.labels)
+                rows = table.numbered(chosen)
+                provenance = arrow.Provenance(table, rows)
                 found[f"e{number}"] = numbers(block.columns[self._bound.edges[number].name], provenance=provenance)
                 if choice.parallel:
                     found[f"o{number}"] = numbers(self._ordinals(number, rows))
@@ -392,10 +395,6 @@ def _equal(triples: Mapping[int, Triples], number: int, other: int, rows: Ids) -
     for one, another in zip(triples[number], triples[other], strict=True):
         same &= one[rows] == another[rows]
     return same
-
-
-def _ids(edges: Ids | range) -> Ids:
-    return np.arange(edges.start, edges.stop) if isinstance(edges, range) else edges
 
 
 def _there(vertices: Sequence[int], ids: Sequence[Ids | None]) -> dict[int, Ids]:

@@ -44,6 +44,7 @@ from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.compiler import Scope
 from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.from_clause import Parameters
+from graphdb.sql.types import maps
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.sorted_sets import both, each_once
 from graphdb.storage.graph.degree_sketch import IN, OUT
@@ -100,6 +101,11 @@ def resolve_edges(
             of = bound.choices.get(named.get(part.base.name, -1))
             if of is not None and edges.plain(key := edges.key(part.key, snapshot.names, text)):
                 of.facts[part] = key
+        elif (every := maps.of_all_properties(part)) is not None:
+            of = bound.choices.get(named.get(every.name, -1))
+            if of is not None and all(map(edges.plain, edges.keys.values())):
+                has = edges.keys_of(of.labels)
+                of.facts |= {maps.property_of(every, iri): key for iri, key in edges.keys.items() if key in has}
 
 
 def _differ(bound: BoundPattern) -> None:

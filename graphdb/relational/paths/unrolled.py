@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.values.types import EDGE, INTEGER, PATH, Type, list_of, sql_type
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, bind, variables_in
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.paths.lengths import length_name, with_lengths, without
@@ -27,10 +28,13 @@ from graphdb.relational.paths.base import (
     items_of,
     unnamed,
 )
-from graphdb.relational.projection.relation import BINDINGS, Source
-from graphdb.relational.projection.return_clause import wanted, window_of
+from graphdb.relational.projection.compile import ProjectionCompiler
+from graphdb.relational.projection.late import BesideBindings
+from graphdb.relational.projection.relation import BINDINGS, Source, bindings_of
+from graphdb.relational.projection.return_clause import named_beside, wanted, window_of
 from graphdb.relational.projection.sql import counted
 from graphdb.relational.query import Prepared
+from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.arrow import table_of
@@ -55,7 +59,7 @@ class Unrolled(PreparedPaths):
 class UnrolledRun(PathBase):
     """Prepares and runs queries whose paths have bounds."""
 
-    def prepare_unrolled(self, matches: Matches, returns: ast.ReturnClause) -> Unrolled | None:
+    def prepare_unrolled(self, matches: Matches, returns: ast.ReturnClause) -> Prepared | None:
         """Plan each version, and write the SQL after them; None where it takes more than plain patterns."""
         paths = {path.variable.name for match in matches for path in match.patterns if path.variable is not None}
         matches, after = without(matches, paths | _lists(matches))
@@ -63,8 +67,9 @@ class UnrolledRun(PathBase):
         if versions is None:
             return None
         bounds = [bind(version.matches, self._snapshot.names, self._text) for version in versions]
+        alone = len(versions) == 1 and _as_written(returns, after, paths, set(versions[0].lists))
         for bound in bounds:
-            resolve_edges(self._snapshot, self._text, self._arguments, bound)
+            resolve_edges(self._snapshot, self._text, self._arguments, bound, returns if alone else ())
         outer, same = _outer(versions, bounds)
         if any(outer.vertices[outer.vertex_of[name]].kinds for name in same if name in outer.vertex_of):
             return None
@@ -79,7 +84,9 @@ class UnrolledRun(PathBase):
         at = {name: f"c{i}" for i, name in enumerate(named)}
         columns = {name: variable(outer.vertices[i], at[name]) for name, i in outer.vertex_of.items()}
         columns |= {name: column(at[name], type) for type, names in kinds.items() for name in names}
-
+        late = paths if returns.limit is not None and _as_written(returns, after, paths, lists) else set[str]()
+        most = {name: max(len(version.paths[name].edges) for version in versions) for name in late}
+        columns |= {name: _of_columns(at[name], most[name]) for name in late}
         window = window_of(returns, self._snapshot, self._arguments, self._text)
         needs = wanted(returns, items, outer, window)
         tested = any(bound.residual for bound in bounds)
@@ -94,11 +101,13 @@ class UnrolledRun(PathBase):
         used = variables_in((items, returns.order_by, after)) & columns.keys()
         if any(map(_to_literals, versions, bounds, repeat(used))):
             return None
+        if alone and not any(info.exists for info in bounds[0].vertices):
+            return self._prepare_alone(versions[0], bounds[0], needs, returns, items, after, window)
         parameters = Parameters()
         planned, selects = [], []
         for number, (version, bound) in enumerate(zip(versions, bounds, strict=True)):
             wanted_at = {name: at[name] for name in used}
-            part, sql = self._part(version, bound, needs, wanted_at, f"{FIXED}{number}", parameters)
+            part, sql = self._part(version, bound, needs, wanted_at, f"{FIXED}{number}", parameters, late)
             planned.append(part)
             selects.append(sql)
         source = Source(f"({' UNION ALL BY NAME '.join(selects)})")
@@ -106,6 +115,49 @@ class UnrolledRun(PathBase):
         compiler = self._projecting(conditions, source, columns, parameters, counted=several)
         projection = compiler.project(returns, items, window, written=True)
         return Unrolled(None, needs, projection, outer, tuple(planned))
+
+    def _prepare_alone(
+        self,
+        version: Version,
+        bound: BoundPattern,
+        needs: Wanted,
+        returns: ast.ReturnClause,
+        items: tuple[ast.ReturnItem, ...],
+        after: Collection[ast.Expression],
+        window: tuple[int, int | None],
+    ) -> Prepared:
+        """Prepare the only version as what it is, one plain pattern: its paths are put together of the rows left."""
+        relation = bindings_of(bound, self._snapshot.edges)
+        known, where = relation.variables, (*bound.residual, *after)
+        variables = dict(known) | {name: known[other] for name, other in version.same.items() if other in known}
+        for name, trace in version.paths.items():
+            variables[name] = _path(trace, bound, known)
+            variables[length_name(name)] = SqlValue(f"CAST({len(trace.edges)} AS BIGINT)", INTEGER)
+        for name, edges in version.lists.items():
+            listed = ", ".join(known[edge].sql for edge in edges)
+            variables[name] = SqlValue(f"CAST([{listed}] AS {sql_type(list_of(EDGE))})", list_of(EDGE))
+        several, beside = needs.duplicates == "count", BesideBindings(self._snapshot)
+        compiler = ProjectionCompiler(
+            self._snapshot,
+            self._text,
+            self._arguments,
+            replace(
+                relation,
+                variables=variables,
+                where=where,
+                matches="b.n" if several else None,
+                number="n" if several else None,
+            ),
+            bound,
+            beside=beside,
+        )
+        projection = compiler.project(returns, items, window, written=True)
+        parts = (tuple(item.expression for item in items), returns.order_by, where)
+        facts = {node: number for number, choice in bound.choices.items() for node in choice.facts}
+        own = _needed(version, bound, needs, named_beside(parts, facts))
+        beside_edges = {facts[part] for part in walk(parts) if isinstance(part, ast.Property) and part in facts}
+        own = replace(own, facts=tuple(sorted(beside_edges.difference(own.edges))))
+        return Prepared(self._planned(bound, own), own, projection, bound, beside=beside.columns)
 
     def _part(
         self,
@@ -115,30 +167,30 @@ class UnrolledRun(PathBase):
         used: Mapping[str, str],
         view: str,
         parameters: Parameters,
+        late: set[str],
     ) -> tuple[Part, str]:
-        """Plan one version, and write SQL from its bindings, a view, to rows of what is ``used``, names by columns."""
+        """Plan one version, and write SQL from its bindings, a view, to rows of what is ``used``, names by columns.
+
+        Paths that are put together of the rows left, ``late``, are the columns of :func:`_of_columns`.
+        """
         traces = {name: trace for name, trace in version.paths.items() if name in used}
         lists = {name: edges for name, edges in version.lists.items() if name in used}
-        names = {version.same.get(name, name) for name in used} | variables_in(tuple(bound.residual))
-        names |= {name for trace in traces.values() for name in (*trace.vertices, *trace.edges)}
-        names |= {name for edges in lists.values() for name in edges}
-        edges = {number for number, edge in enumerate(bound.edges) if edge.name in names}
-        vertices = {i for i, info in enumerate(bound.vertices) if info.name in names}
-        vertices |= {end for edge in edges for end in (bound.edges[edge].source, bound.edges[edge].target)}
 
         def chosen(known: Mapping[str, SqlValue]) -> dict[str, str]:
             found = {name: known[version.same.get(name, name)].sql for name in sorted(used) if name in known}
             found |= {name: known[other].sql for name, other in version.same.items() if name in used}
-            found |= {name: _materialized(trace, bound, known) for name, trace in traces.items()}
+            found |= {name: _materialized(trace, bound, known) for name, trace in traces.items() if name not in late}
             for name, edges in lists.items():
                 found[name] = f"CAST([{', '.join(known[edge].sql for edge in edges)}] AS {sql_type(list_of(EDGE))})"
             lengths = {length_name(path): str(len(trace.edges)) for path, trace in version.paths.items()}
             found |= {name: f"CAST({sql} AS BIGINT)" for name, sql in lengths.items() if name in used}
             chosen = {used[name]: sql for name, sql in found.items()}
+            for name in sorted(late & traces.keys()):
+                chosen |= _parts(used[name], traces[name], bound, known)
             return chosen | ({"n": "b.n"} if needs.duplicates == "count" else {}) or {"one": "1"}
 
         sql = self._projecting(bound, Source.of(view), parameters=parameters).relation(chosen)
-        own = replace(needs, vertices=tuple(sorted(vertices)), edges=tuple(sorted(edges)))
+        own = _needed(version, bound, needs, used)
         return Part(bound, self._planned(bound, own), own), sql
 
     def _of_there(self, prepared: Prepared, there: Mapping[str, Ids]) -> Prepared:
@@ -196,6 +248,60 @@ def _outer(versions: list[Version], bounds: list[BoundPattern]) -> tuple[BoundPa
             outer.vertex_of[name] = len(outer.vertices)
             outer.vertices.append(replace(outer.vertices[outer.vertex_of[other]], name=name))
     return outer, same
+
+
+def _as_written(returns: ast.ReturnClause, after: object, paths: set[str], lists: set[str]) -> bool:
+    """Whether paths and lists of edges, but for lengths, are needed of the rows of a result only, and once of each.
+
+    What is made of them is made of columns where they are put together before, and of each part of it here.
+    """
+    items, order, where = with_lengths((returns.items, returns.order_by, after), paths)
+    named = paths | lists
+    if returns.distinct or any(contains_aggregate(item.expression) for item in items):
+        return named.isdisjoint(variables_in((items, order, where)))
+    if returns.limit is None:
+        items = tuple(item for item in items if not isinstance(item.expression, ast.Variable))
+        return named.isdisjoint(variables_in((items, order, where)))
+    return named.isdisjoint(variables_in((order, where)))
+
+
+def _needed(version: Version, bound: BoundPattern, needs: Wanted, used: Collection[str]) -> Wanted:
+    """Return what a version's match must deliver for the names that are used after it."""
+    traces = [trace for name, trace in version.paths.items() if name in used]
+    names = {version.same.get(name, name) for name in used} | variables_in(tuple(bound.residual))
+    names |= {name for trace in traces for name in (*trace.vertices, *trace.edges)}
+    names |= {name for other, edges in version.lists.items() if other in used for name in edges}
+    edges = {number for number, edge in enumerate(bound.edges) if edge.name in names}
+    vertices = {i for i, info in enumerate(bound.vertices) if info.name in names}
+    vertices |= {end for edge in edges for end in (bound.edges[edge].source, bound.edges[edge].target)}
+    return replace(needs, vertices=tuple(sorted(vertices)), edges=tuple(sorted(edges)))
+
+
+def _path(trace: Trace, bound: BoundPattern, known: Mapping[str, SqlValue]) -> SqlValue:
+    """Return a path whose vertices and edges are bindings."""
+    between = zip(trace.edges, trace.vertices, strict=False)
+    codes = [code_of(bound, bound.edge_of[name], before).column for name, before in between]
+    vertices = [known[vertex].column for vertex in trace.vertices]
+    parts = tuple(part for part in (*vertices, *codes) if part is not None)
+    whole = len(parts) == len(vertices) + len(codes)
+    return SqlValue(_materialized(trace, bound, known), PATH, parts=parts if whole else ())
+
+
+def _parts(name: str, trace: Trace, bound: BoundPattern, known: Mapping[str, SqlValue]) -> dict[str, str]:
+    """Return the vertices, codes and length of a path of bindings as columns, of names that begin so: SQL."""
+    between = zip(trace.edges, trace.vertices, strict=False)
+    found = {f"{name}v{i}": f"CAST({known[vertex].sql} AS BIGINT)" for i, vertex in enumerate(trace.vertices)}
+    codes = (code_of(bound, bound.edge_of[edge], before).sql for edge, before in between)
+    found |= {f"{name}e{i}": f"CAST({code} AS BIGINT)" for i, code in enumerate(codes)}
+    return found | {f"{name}n": f"CAST({len(trace.edges)} AS BIGINT)"}
+
+
+def _of_columns(name: str, most: int) -> SqlValue:
+    """Return a path of ``most`` edges, or fewer, whose vertices, codes and length are columns (:func:`_parts`)."""
+    vertices = ", ".join(f"b.{name}v{i}" for i in range(most + 1))
+    codes = ", ".join(f"b.{name}e{i}" for i in range(most))
+    there = f"[{vertices}][1:b.{name}n + 1]", f"CAST([{codes}] AS BIGINT[])[1:b.{name}n]"
+    return SqlValue(f"struct_pack(vertices := {there[0]}, codes := {there[1]})", PATH)
 
 
 def _materialized(trace: Trace, bound: BoundPattern, known: Mapping[str, SqlValue]) -> str:

@@ -54,7 +54,7 @@ _STRUCTS = {Base.DURATION, Base.MAP, Base.TUPLE}
 _OF_VERTICES = _PLAIN | {Base.MOMENT, Base.LIST, Base.EDGE}
 """Types of properties that are columns."""
 
-HANDED_ON = _OF_VERTICES | _STRUCTS
+HANDED_ON = _OF_VERTICES | _STRUCTS | {Base.PATH}
 
 Typed = tuple[Vector, Base]
 
@@ -468,5 +468,7 @@ def _column(value: SqlValue) -> Typed:
         code, start, end, at = value.parts
         ordinal = ColumnOf(at) if at else Constant(0)
         return Operation("edge", (ColumnOf(code), ColumnOf(start), ColumnOf(end), ordinal)), Base.EDGE
+    if value.type.base is Base.PATH and value.parts and value.column is None:
+        return Operation("path", tuple(map(ColumnOf, value.parts))), Base.PATH
     _require(value.column is not None and value.type.base in HANDED_ON)
     return ColumnOf(value.column or ""), value.type.base

@@ -190,6 +190,16 @@ def _edge(operands: list[arrow.Array]) -> arrow.Array:
     return arrow.struct_array([label, *map(arrow.numbers, (start, end, ordinal))], ["label", "start", "end", "ordinal"])
 
 
+def _path(operands: list[arrow.Array]) -> arrow.Array:
+    """Return paths of one length, of their vertices and then of the codes of their edges."""
+    vertices = len(operands) // 2 + 1
+    lists = []
+    for parts in (operands[:vertices], operands[vertices:]):
+        items = np.stack([numeric(part) for part in parts], axis=1)
+        lists.append(arrow.list_array(np.arange(len(items) + 1) * len(parts), arrow.numbers(items.reshape(-1))))
+    return arrow.struct_array(lists, ["vertices", "codes"])
+
+
 _OPERATORS: Mapping[str, Operator] = {
     "=": _compared(np.equal),
     "<>": _compared(np.not_equal),
@@ -213,5 +223,6 @@ _OPERATORS: Mapping[str, Operator] = {
     "CASE": _case,
     "struct": _struct,
     "edge": _edge,
+    "path": _path,
     **TEMPORAL,
 }

@@ -49,9 +49,29 @@ def _keys_of(type: Type) -> int:
     return sum(_keys_of(field) for _, field in type.fields) or 1
 
 
-def _properties(c: Compiler, element: SqlValue) -> SqlValue:
-    """Return the map of all properties of a vertex or edge."""
-    packed = made_of(list(c.rows.every_value(element, c.names).items()))
+def of_all_properties(node: object) -> ast.Variable | None:
+    """Return the variable of which an expression is a map of all properties, or their keys; None for any other."""
+    match node:
+        case ast.FunctionCall(name, (ast.Variable() as variable,)) if name.lower() in FORMS:
+            return variable
+        case ast.MapProjection(ast.Variable() as variable, (None,)):
+            return variable
+    return None
+
+
+def property_of(variable: ast.Variable, iri: str) -> ast.Property:
+    """Return the property of a variable whose key is an IRI."""
+    return ast.Property(variable, ast.KeyName((ast.Word(iri, is_iri=True),)))
+
+
+def _properties(c: Compiler, element: SqlValue, node: ast.Expression) -> SqlValue:
+    """Return the map of all properties of a vertex or edge, which an expression is."""
+    variable = of_all_properties(node)
+
+    def known(iri: str) -> SqlValue | None:
+        return None if variable is None else c.scope.known.get(property_of(variable, iri))
+
+    packed = made_of(list(c.rows.every_value(element, c.names, known).items()))
     sql = f"CASE WHEN {element.sql} IS NOT NULL THEN {packed.sql} END"
     return SqlValue(sql, replace(packed.type, sparse=True), items=packed.items)
 
@@ -87,7 +107,7 @@ def _literal(c: Compiler, node: ast.MapLiteral) -> SqlValue:
 def _projection(c: Compiler, node: ast.MapProjection) -> SqlValue:
     base = c.compile(node.base)
     if node.items == (None,) and base.type.base in (Base.NODE, Base.EDGE):
-        return _properties(c, base)
+        return _properties(c, base, node)
     entries = []
     for item in node.items:
         if item is None:
@@ -113,7 +133,7 @@ COMPILED: Mapping[type, Callable[[Compiler, Any], SqlValue]] = {
 def _map(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = c.compile(node.arguments[0])
     if value.type.base in (Base.NODE, Base.EDGE):
-        return _properties(c, value)
+        return _properties(c, value, node)
     if value.type.base in (Base.NULL, Base.MAP):
         return value
     raise NotSupportedError(f"{node.name} of {value.type} is not supported in SQL", position=node.span.start)
