@@ -213,6 +213,28 @@ def assert_lists_as_on_the_host(matcher: IncrementalMatcher) -> None:
 
 
 @pytest.mark.parametrize("where", WHERE)
+def test_what_is_left_to_others_is_found_once(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps with several below them are divided, too, by candidates and by ranges of long lists."""
+    monkeypatch.setattr(search.DeviceSearch, "macros", {"LOOK": 0})
+    stream = Stream(np.random.default_rng(17), 100, 400)
+    trees = [(0, 1), (1, 2), (1, 3), (3, 4)], [(0, 1), (1, 2), (2, 3), (0, 4)], [(0, 1), (1, 2), (2, 0), (2, 3)]
+    patterns = [stream._pattern(MatchMode.REPEATABLE_ELEMENTS, [*ends], (1, 2), True, False) for ends in trees]
+    with opened(where) as device:
+        host = IncrementalMatcher(stream.source, patterns)
+        matcher, counting = (_pinned(device)(stream.source, patterns) for _ in range(2))
+        stolen = [0, 0]
+        for _ in range(3):
+            batch = stream.batch(2)
+            wanted = [_sorted(change) for change in host.apply(batch)]
+            assert counting.count(batch, [2])[0].tolist() == [[len(rows) for rows in change] for change in wanted]
+            assert [_sorted(change) for change in matcher.apply(batch)] == wanted
+            for number, own in enumerate((counting, matcher)):
+                assert own._device is not None
+                stolen[number] += own._device.stolen
+    assert all(stolen)
+
+
+@pytest.mark.parametrize("where", WHERE)
 def test_updates_of_new_vertices_have_rows_made(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_lists, "_LEAST_PLACES", 1)  # too few for a batch, which is staged once more
     draw = np.random.default_rng(5)

@@ -90,6 +90,7 @@ __device__ __forceinline__ void mark(const Lists &lists, int relation, int word,
 
 // The first place of [begin, end) of a sorted list that is not below a value.
 __device__ __forceinline__ int lower(const int *list, int begin, int end, int value) {
+#pragma unroll 1
   while (begin < end) {
     const int middle = begin + (end - begin) / 2;
     if (list[middle] < value)

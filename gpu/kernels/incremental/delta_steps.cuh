@@ -10,7 +10,7 @@ struct Search {
   const u64 *left;            // how many changes there are, in the lower half
   i64 first, last;            // of the changes, those searched, as far as there are some
   const int *plans, *plan_starts, *plan_numbers, *steps, *legs, *checks, *copies, *values;
-  i64 slots, levels, most_legs, columns, table_row;
+  i64 slots, levels, most_legs, columns, table_row, most_plans;
   i64 limit;   // rows that there is space for; -1: count
   int *rows;   // [limit, 1 + columns]: the version and the outputs
   u64 *state;  // cells of State
@@ -23,14 +23,12 @@ struct Search {
 #include "delta_search_layout.cuh"
 
 // A step under way: what its children have counted for the bindings before, and for this one; what is left of its list,
-// which leg's list that is, where the candidates begin that are left of its last 32 entries, which they are, and what
-// they would be bound to.
+// which leg's list that is, and of its last 32 entries, which are candidates that are left, and what they would be bound to.
 struct Level {
   i64 sum, product;
-  int at, end, through, base;
+  int at, end, through;
   u32 mask;
   int found[WARP];
-  int even;
 };
 
 // A leg's list: where it begins and ends, and how many of its entries are not in both versions; its bitmap, if it has
@@ -40,6 +38,8 @@ struct Leg {
 };
 
 // A warp, the changed edge that it searches, and how far it is.
+const int ALL = -1, VALUE = -2;  // of `Steps::high`: the step's list, and the vertex or edge `Steps::low`
+
 struct Steps {
   const Search &search;
   const Lists &lists;
@@ -47,15 +47,23 @@ struct Steps {
   Leg *spans;
   int *values;
   i64 asked, looked;  // when the host was asked whether to stop, and the queue whether somebody waits
+  bool writes;  // whether matches are written, one by one, not counted
   u32 turn;
   bool over;
-  u64 found[2];  // lost and gained, by all lanes together
-  // The changed edge under way, its plan in the order chosen, its first step and leg, and the steps that can be divided.
+  u64 lost, gained;  // matches, by all lanes together
+  // The changed edge under way, its plan in the order chosen, its first step and leg, and of the first 31 steps, by bits, those
+  // that can be divided.
   int record, sign, label, source, target, plan_number;
   const int *plan, *steps;
-  int first_leg, depth, divisible;
+  int first_leg, depth;
+  u32 divisible;
+  // What is searched of it: the step to begin with, and places of its list, or what it is bound to (ALL, VALUE); and how
+  // often each of its matches counts.
+  int bottom, low, high;
+  i64 factor;
 
   __device__ __forceinline__ const int *step(int level) const { return steps + level * STEP_CELLS; }
+  __device__ __forceinline__ int relative(int step) const { return step < 0 ? -1 : step - plan[4]; }
   __device__ __forceinline__ const int *leg(int number) const { return search.legs + number * LEG_CELLS; }
   __device__ __forceinline__ Leg &span(int number) const { return spans[number - first_leg]; }
 
@@ -94,6 +102,7 @@ struct Steps {
   }
 
   __device__ __forceinline__ bool passes(int begin, int end, int slot, int value) const {
+#pragma unroll 1
     for (int i = begin; i < end; ++i) {
       const int *check = search.checks + i * CHECK_CELLS;
       const int a = value_of(check[1], slot, value);
@@ -118,6 +127,7 @@ struct Steps {
 
   // Whether an entry with this far end may be bound, from a place of the list on.
   __device__ __forceinline__ bool any_admitted(int at, int end, int near, int far, int late) const {
+#pragma unroll 1
     for (; at < end && lists.neighbours[at] == far; ++at)
       if (admits(lists.codes[at], near, far, late)) return true;
     return false;
@@ -135,6 +145,7 @@ struct Steps {
       return;
     }
     u64 shortest = ~0ull;
+#pragma unroll 1
     for (int k = first + LANE; k < last; k += WARP) {
       const int *of = leg(k);
       const Row row = lists.rows[row_of(lists, of[0], values[of[1]])];
@@ -157,45 +168,62 @@ struct Steps {
     __syncwarp();
   }
 
-  // Whether the entry at a place of a step's list passes, and what the step is bound to by it; by checks up to the last.
-  __device__ __forceinline__ bool admitted(const Level &level, const int *own, int last_check, int at, int &value) const {
-    const int first = own[2], last = own[3], slot = own[1], bit = own[6];
-    if (first == last) {
-      value = at;
-      return candidate(bit, at) && passes(own[4], last_check, slot, value);
+  // Open a step; of the first one, what is to be searched of it.
+  __device__ __forceinline__ void begin(int number) {
+    Level &level = levels[number];
+    const bool bound = number == bottom && high == VALUE;
+    if (!bound) open(number);
+    if (number != bottom || high == ALL) return;
+    __syncwarp();
+    if (LANE == 0) {
+      level.at = bound ? 0 : low, level.end = bound ? 0 : high, level.mask = bound;
+      if (bound) level.found[0] = low;
     }
-    const int *scanned = leg(level.through);
-    const int near = values[scanned[1]];
-    if (own[0] == EDGE) {
-      const int code = lists.codes[at];
-      value = code >> KEY_SHIFT;
-      return admits(code, near, values[scanned[4]], scanned[2]) && passes(own[4], last_check, slot, value);
-    }
-    const Leg list = span(level.through);
-    value = lists.neighbours[at];
-    if (scanned[3]) {
-      if (at > list.begin && lists.neighbours[at - 1] == value) return false;
-      if (list.mixed && !any_admitted(at, list.end, near, value, scanned[2])) return false;
-    } else if (list.mixed && !admits(lists.codes[at], near, value, scanned[2])) {
-      return false;
-    }
-    if (bit >= 0 && !candidate(bit, value)) return false;
+    __syncwarp();
+  }
+
+  // Whether an entry of a step's list is in the step's other lists, too, by a far end that is a candidate, and may be bound.
+  __device__ __forceinline__ bool listed(const Level &level, const int *own, int at, int far) const {
+    const int first = own[2], last = own[3], bit = own[6];
+    const Leg scanned = span(level.through);
+    const bool once = leg(level.through)[3];  // parallel entries are one
+    if (once && at > scanned.begin && lists.neighbours[at - 1] == far) return false;
+    if (bit >= 0 && !candidate(bit, far)) return false;
     u64 known = 0;  // of the first 64 legs, those whose bitmap says it all
+#pragma unroll 1
     for (int k = first; k < last; ++k) {
       const Leg &other = span(k);
-      const u32 offset = value - other.low;
+      const u32 offset = far - other.low;
       if (k == level.through || !other.marks || offset >= (u32)other.reach) continue;
       if (!(lists.marks[other.marks + (offset >> 6)] >> (offset & 63) & 1)) return false;
       if (!other.mixed && k - first < 64) known |= 1ull << (k - first);
     }
+#pragma unroll 1
     for (int k = first; k < last; ++k) {
-      if (k == level.through || (k - first < 64 && known >> (k - first) & 1)) continue;
-      const Leg other = span(k);
-      const int there = lower(lists.neighbours, other.begin, other.end, value);
-      if (there == other.end || lists.neighbours[there] != value) return false;
-      if (other.mixed && !any_admitted(there, other.end, values[leg(k)[1]], value, leg(k)[2])) return false;
+      if (k - first < 64 && known >> (k - first) & 1) continue;
+      const Leg &other = span(k);
+      int there = at, end = once ? other.end : at + 1;
+      if (k != level.through) {
+        end = other.end, there = lower(lists.neighbours, other.begin, end, far);
+        if (there == end || lists.neighbours[there] != far) return false;
+      }
+      if (other.mixed && !any_admitted(there, end, values[leg(k)[1]], far, leg(k)[2])) return false;
     }
-    return passes(own[4], last_check, slot, value);
+    return true;
+  }
+
+  // Whether the entry at a place of a step's list passes, and what the step is bound to by it; by checks up to the last.
+  __device__ __forceinline__ bool admitted(const Level &level, const int *own, int last_check, int at, int &value) const {
+    bool fits;
+    if (own[2] == own[3]) {
+      value = at, fits = candidate(own[6], at);
+    } else {
+      const bool edge = own[0] == EDGE;
+      const int far = edge ? values[leg(level.through)[4]] : lists.neighbours[at];
+      value = edge ? lists.codes[at] >> KEY_SHIFT : far;
+      fits = listed(level, own, at, far);
+    }
+    return fits && passes(own[4], last_check, own[1], value);
   }
 
   // Scan a step's list as far as some of 32 entries pass: which, and in `value` what this lane's would be bound to.
@@ -203,12 +231,13 @@ struct Steps {
   __device__ __forceinline__ u32 scan(int number, int &value, bool counted = false) {
     Level &level = levels[number];
     const int *own = step(number), last_check = own[counted ? 8 : 5];
+#pragma unroll 1
     for (int at = level.at, end = level.end; at < end; at += WARP) {
       const u32 mask = __ballot_sync(FULL, at + LANE < end && admitted(level, own, last_check, at + LANE, value));
       if (!(++turn & 63) && stopped()) break;
       if (!mask) continue;
       __syncwarp();  // all have read where the list begins
-      if (LANE == 0) level.at = at + WARP, level.base = at;
+      if (LANE == 0) level.at = min(at + WARP, end);
       __syncwarp();
       return mask;
     }
@@ -218,22 +247,25 @@ struct Steps {
     return 0;
   }
 
-  // Bind a step to its next candidate; false where there is none.
-  __device__ bool next(int number) {
+  // Which lanes have candidates of a step: those at hand, or the next of its list, which are at hand then, unless all are
+  // taken at once.  There `value` is what this lane's is.
+  __device__ __forceinline__ u32 candidates(int number, int &value, bool all, bool counted) {
     Level &level = levels[number];
-    u32 mask = level.mask;
-    if (!mask) {
-      int value = 0;
-      mask = scan(number, value);
-      if (!mask) return false;
-      level.found[LANE] = value;
-    }
+    u32 mask = all ? 0 : level.mask;
+    if (mask) return mask;
+    mask = scan(number, value, all && counted);
+    if (mask && !all) level.found[LANE] = value;
+    return mask;
+  }
+
+  // Bind a step to the first of its candidates at hand.
+  __device__ __forceinline__ void bind(int number, u32 mask) {
+    Level &level = levels[number];
     __syncwarp();
     if (LANE == 0) {
       values[step(number)[1]] = level.found[__ffs(mask) - 1];
       level.mask = mask & (mask - 1);
     }
     __syncwarp();
-    return !over;
   }
 };

@@ -83,6 +83,8 @@ class DeviceMatching:
         self._behind_count = 0
         self._alone: Ints | None = None
         """The updates of the batch under way, where the device has it and the host does not."""
+        self._committed = False
+        """Whether the device has committed the batch under way already."""
         self._ahead: list[Ints] = []
         """Updates of batches, committed, that the host has not had yet, …"""
         self._ahead_count = 0
@@ -205,6 +207,9 @@ class DeviceMatching:
             def found() -> Ints:
                 try:
                     with faults(), search.device.active():
+                        if self._alone is not None and self._staged is settled:  # the device goes on to that at once
+                            search.lists.finish(settled, frame.NEW)
+                            self._committed = True
                         # The last one first: who stops it has stopped all before it.
                         each = [search.wait(one, check) for one in reversed(running)][::-1]
                         self._note(search, expected)
@@ -225,10 +230,15 @@ class DeviceMatching:
         """Commit or roll back, before the host does."""
         staged, self._staged = self._staged, None
         alone, self._alone = self._alone, None
+        committed, self._committed = self._committed, False
         if alone is not None and version == frame.NEW:
             self._ahead.append(alone)
             self._ahead_count += len(alone)
         if self._copy is None:
+            return
+        if committed:
+            if version == frame.OLD:  # the copy has what is not to be
+                self._drop()
             return
         try:
             if staged is not None:

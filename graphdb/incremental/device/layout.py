@@ -44,15 +44,18 @@ BATCH_BYTES = {
 SEARCH = (
     *("lists", "changes", "starts", "left", "first", "last"),
     *("plans", "plan_starts", "plan_numbers", "steps", "legs", "checks", "copies", "values"),
-    *("slots", "levels", "most_legs", "columns", "table_row", "limit", "rows", "state", "stop"),
+    *("slots", "levels", "most_legs", "columns", "table_row", "most_plans", "limit", "rows", "state", "stop"),
     *("turns", "queue", "desk", "queue_places"),
 )
 """``Search`` of ``delta_search.cu``."""
-LEVEL_WORDS = 21
+LEVEL_WORDS = 20
 """``Level``, in words of 64 bits."""
 SPAN_WORDS = 4
 """``Leg``, in words of 64 bits."""
-MAIL_HEADER = 6
+MAIL_HEADER = 7
+"""Cells of a piece of work before its slots."""
+MOST_PIECES = 15
+"""Pieces of work that a warp leaves to others at a time, at most."""
 
 
 class State(IntEnum):
@@ -79,8 +82,8 @@ _CONSTANTS = (
     *("NEED_CELLS", "PLAN_CELLS", "COPY_CELLS", "STEP_CELLS", "LEG_CELLS", "CHECK_CELLS"),
     *("VERTEX", "EDGE", "UNEQUAL", "NOT_BOTH_EQUAL", "EDGES_DIFFER", "ABOVE"),
 )
-PLAN_DIVISIBLE = 14
-"""A cell of a plan: how many of its first steps, each the only one that depends on the one before, may be divided."""
+PLAN_DIVISIBLE, PLAN_FIRST = 14, 15
+"""Cells of a plan, here: which of the first 31 steps may be divided, as bits, and the step that is counted first."""
 
 HEADERS.update(
     {
@@ -91,6 +94,7 @@ HEADERS.update(
         + structure("Lists", LISTS),
         "delta_batch_layout.cuh": structure("Batch", BATCH),
         "delta_search_layout.cuh": structure("Search", SEARCH)
+        + f"const int MOST_PIECES = {MOST_PIECES};\n"
         + f"enum {{ {', '.join(f'{cell.name} = {cell.value}' for cell in (*State, *Desk))} }};\n",
     }
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,8 +17,11 @@ from graphdb.incremental import frame
 from graphdb.incremental.device.layout import (
     BATCH,
     LEVEL_WORDS,
+    LISTS,
     MAIL_HEADER,
+    MOST_PIECES,
     PLAN_DIVISIBLE,
+    PLAN_FIRST,
     SEARCH,
     SPAN_WORDS,
     Desk,
@@ -39,6 +43,10 @@ _SHARE = 2
 """Rows take at most one part in so many of the memory that is free."""
 _WAITING = 4
 """Warps are launched for so many times the changed edges, if there is space for them: those without any steal."""
+_SHARED = STATIC_SHARED - 8 * (len(SEARCH) + len(LISTS))
+"""Bytes of shared memory that the warps of a block may have."""
+_DIVISIBLE = 31
+"""Steps of a plan that may be divided, at most: they are bits of a cell."""
 _TABLES = {
     "plans": frame.PLANS,
     "plan_starts": frame.PLAN_STARTS,
@@ -77,9 +85,10 @@ class DeviceProgram:
         self.program, self.table_row = program, table_row
         tables = dict(program.tables)
         plans, steps = tables[frame.PLANS], tables[frame.STEPS]
-        tables[frame.PLANS] = plans.copy()
+        tables[frame.PLANS], tables[frame.STEPS] = plans.copy(), steps.copy()
         for plan in tables[frame.PLANS]:
-            plan[PLAN_DIVISIBLE] = _divisible(steps[plan[4] : plan[5]])
+            own = tables[frame.STEPS][plan[4] : plan[5]]
+            plan[PLAN_FIRST], plan[PLAN_DIVISIBLE] = _order_siblings(own, int(plan[4]))
         self._uploaded = {
             name: device.memory.upload(tables[cell].reshape(-1), np.int32) for name, cell in _TABLES.items()
         }
@@ -87,6 +96,7 @@ class DeviceProgram:
         self.levels = max((int(plan[5] - plan[4]) for plan in plans), default=0)
         spans = [steps[plan[4] : plan[5], 2:4] for plan in plans if plan[4] < plan[5]]
         self.most_legs = max((int(own.max() - own.min()) for own in spans), default=0)
+        self.most_plans = int(np.diff(tables[frame.PLAN_STARTS]).max(initial=0))
         self.cells = {name: address(table) for name, table in self._uploaded.items()}
 
     @property
@@ -194,12 +204,13 @@ class DeviceSearch:
         device, memory = self._device, self._device.memory
         module = device.module("delta_search", self.macros, check=check)
         threads = BLOCK
-        while threads > 32 and threads // 32 * program.warp_bytes > STATIC_SHARED:
+        while threads > 32 and threads // 32 * program.warp_bytes > _SHARED:
             threads //= 2
         warps, shared = threads // 32, threads // 32 * program.warp_bytes
         expected = min(last, staged.given) - first
         wanted = max(-(-expected * _WAITING // warps), device.processors)
-        blocks = min(module.resident("search", threads, shared), wanted, self._most or wanted)
+        kernel = "count_matches" if limit < 0 else "write_matches"
+        blocks = min(module.resident(kernel, threads, shared), wanted, self._most or wanted)
         places = self._queue_for(blocks * warps, MAIL_HEADER + program.slots) if self._steal else 0
         given = memory.empty(len(SEARCH) + len(State), np.int64)
         state = given[len(SEARCH) :]
@@ -216,6 +227,7 @@ class DeviceSearch:
             "most_legs": program.most_legs,
             "columns": program.columns,
             "table_row": program.table_row,
+            "most_plans": program.most_plans,
             "limit": limit,
             "rows": 0 if limit < 0 else address(self._rows),
             "state": address(state),
@@ -227,16 +239,17 @@ class DeviceSearch:
         }
         memory.write(given, np.array([cells[name] for name in SEARCH] + [0] * len(State), np.int64))
         begin = device.event()
-        module.launch("search", blocks, given, threads=threads, shared=shared)
+        module.launch(kernel, blocks, given, threads=threads, shared=shared)
         return Running(state, begin, device.event(), (given, staged))
 
     def _queue_for(self, warps: int, cells: int) -> int:
         """Have a queue for pieces of work, of so many cells each; return how many it has space for.
 
-        Of each warp that waits there is one at most; there is more space, so that nobody waits for one that is late.
+        Who leaves pieces there leaves some only where more wait than there are pieces, so that warps which all do so at
+        once leave no more than there are places for: who waited for one might wait for good.
         """
         places = 1
-        while places < 4 * warps:
+        while places < (MOST_PIECES + 1) * warps:
             places *= 2
         if self._turns is None or len(self._turns) != places or len(self._queue) < places * cells:
             self._desk = self._device.memory.upload(np.zeros(len(Desk), np.uint64))
@@ -256,7 +269,39 @@ class _Watch:
         self.check = check
 
 
-def _divisible(steps: Ints) -> int:
-    """Return how many steps, each the only one that depends on the one before, have others that depend on them."""
-    alone = (steps[:, 11] < 0) & (steps[:, 10] >= 0)
-    return int(np.argmin(np.append(alone, False)))
+def _order_siblings(steps: Ints, first: int) -> tuple[int, int]:
+    """Have steps with the fewest below them counted before their siblings.
+
+    Parameters
+    ----------
+    steps
+        Rows of a plan's steps, which are changed, …
+    first
+        … and where in the table they begin.
+
+    Returns
+    -------
+    tuple[int, int]
+        Which of them is the first of those without a parent, -1 where there are no steps; and which may be divided,
+        as bits: that have steps below them, and neither they nor one above them a sibling that is counted later.
+    """
+    parents = [int(parent) - first if parent >= 0 else -1 for parent in steps[:, 9]]
+    heights = [0] * len(steps)
+    for number, parent in reversed(list(enumerate(parents))):
+        if parent >= 0:
+            heights[parent] = max(heights[parent], heights[number] + 1)
+    firsts = {}
+    for parent in {-1, *parents}:
+        own = sorted((heights[number], number) for number, of in enumerate(parents) if of == parent)
+        family = [number for _, number in own]
+        for number, after in zip_longest(family, family[1:]):
+            steps[number, 11] = -1 if after is None else after + first
+        firsts[parent] = family[0] if family else -1
+        if parent >= 0:
+            steps[parent, 10] = firsts[parent] + first
+    last, divisible = list[bool](), 0
+    for number, parent in enumerate(parents):
+        last.append(steps[number, 11] < 0 and (parent < 0 or last[parent]))
+        if last[number] and heights[number] and number < _DIVISIBLE:
+            divisible |= 1 << number
+    return firsts[-1], divisible
