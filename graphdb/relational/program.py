@@ -1,4 +1,4 @@
-"""Programs: what a query of several clauses is lowered to, which :mod:`graphdb.relational.query` runs step by step."""
+"""Programs: what a query of several clauses is lowered to, which :mod:`graphdb.relational.running.program_run` runs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Counted:
 class Joined:
     """Rows joined with bindings, for SQL that names them ``view``.
 
-    In memory this is done by arrays (:mod:`graphdb.relational.array_joins`), else by DuckDB.
+    In memory this is done by arrays (:mod:`graphdb.relational.running.array_joins`), else by DuckDB.
     """
 
     view: str

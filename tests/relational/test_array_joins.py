@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.relational import array_joins, query
+from graphdb.relational.running import array_joins, program_run
 
 QUERIES = [
     "MATCH (a:P) WITH a ORDER BY a.k LIMIT 7 MATCH (a)-[:K]->(b) RETURN a.k, b.k",
@@ -56,7 +56,7 @@ def test_arrays_join_rows_as_duckdb_does(db: graphdb.Database, text: str, monkey
         monkeypatch.setattr(array_joins, "_FEWER", 0 if hashed else fewer)
         found.append(rows_of(db, text))
     joined: list[bool] = []
-    monkeypatch.setattr(query, "joined", lambda *_: joined.append(True))
+    monkeypatch.setattr(program_run, "joined", lambda *_: joined.append(True))
     by_sql = rows_of(db, text)
     assert joined, "nothing is joined by arrays"
     assert by_sql

@@ -10,6 +10,7 @@ import pytest
 
 import graphdb
 from graphdb.relational import query
+from graphdb.relational.running import program_run
 from graphdb.relational.vectors.run import run
 
 SUBQUERIES = [
@@ -67,9 +68,9 @@ def test_as_sql_counts_them(database: graphdb.Database, around: str, monkeypatch
         number = subquery.format(compared=compared)
         number = f"CASE WHEN {number} THEN 1 ELSE 0 END" if subquery.startswith("EXISTS") else number
         text = around.format(number, compared=compared)
-        monkeypatch.setattr(query, "run", counted)
+        monkeypatch.setattr(program_run, "run", counted)
         mine = sorted(database.query(text).fetchall(), key=repr)
-        monkeypatch.setattr(query, "run", lambda *_, **__: None)
+        monkeypatch.setattr(program_run, "run", lambda *_, **__: None)
         assert mine == sorted(database.query(text).fetchall(), key=repr), text
     assert made >= len(SUBQUERIES), "most were made by SQL"
 

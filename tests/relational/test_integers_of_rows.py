@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import graphdb
-from graphdb.relational import array_joins
+from graphdb.relational.running import array_joins
 
 PEOPLE = 3000
 

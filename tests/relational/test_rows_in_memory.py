@@ -14,7 +14,7 @@ import graphdb
 from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.duckdb.fetch import small_rows
-from graphdb.relational import materialized, query
+from graphdb.relational.running import materialized, program_run
 
 DATA = """
 CREATE (a:Person:Author {id: 1, name: 'Ada', at: datetime('2020-01-02T03:04:05+02:00')}), (b:Person {id: 2, name: 'Bob', tags: ['x', 'y']}),
@@ -56,7 +56,7 @@ def test_in_memory_or_not(database: graphdb.Database, monkeypatch: pytest.Monkey
 
     with monkeypatch.context() as patched:
         patched.setattr(materialized, "small_rows", too_large)
-        patched.setattr(query, "run", lambda *_: None)  # nor do columns in memory make rows
+        patched.setattr(program_run, "run", lambda *_: None)  # nor do columns in memory make rows
         assert _rows(database) == in_memory
     assert len(seen) >= len(QUERIES)
     assert _rows(database) == in_memory  # names were tables between, and are views again

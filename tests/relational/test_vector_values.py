@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.relational import query
+from graphdb.relational.running import program_run
 from graphdb.relational.vectors.run import run
 
 ROWS = 700
@@ -77,10 +77,10 @@ def test_as_sql_makes_them(database: graphdb.Database, text: str, monkeypatch: p
     for _ in range(3 if "{months}" in text or "{days}" in text else 1):
         parts = {"months": draw.choice(MONTHS), "days": draw.choice(DAYS), "seconds": draw.choice(SECONDS)}
         whole = f"MATCH (a:P) {text.format(**parts)}"
-        monkeypatch.setattr(query, "run", counted)
+        monkeypatch.setattr(program_run, "run", counted)
         mine = database.query(whole).fetchall()
         assert made[-1] is not None, "it was made by SQL"
-        monkeypatch.setattr(query, "run", lambda *_: None)
+        monkeypatch.setattr(program_run, "run", lambda *_: None)
         others = database.query(whole).fetchall()
         if "ORDER BY" not in whole:
             mine, others = sorted(mine, key=repr), sorted(others, key=repr)

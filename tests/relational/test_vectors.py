@@ -11,7 +11,7 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import ExecutionError
-from graphdb.relational import query
+from graphdb.relational.running import program_run
 from graphdb.relational.vectors import compressed
 from graphdb.relational.vectors import groups as grouping
 from graphdb.relational.vectors import order as ordering
@@ -109,10 +109,10 @@ def test_as_sql_does(database: graphdb.Database, text: str, monkeypatch: pytest.
         made.append(run(*given))
         return made[-1]
 
-    monkeypatch.setattr(query, "run", counted)
+    monkeypatch.setattr(program_run, "run", counted)
     mine = database.query(text).fetchall()
     assert [table for table in made if table is not None], "nothing of it was made without SQL"
-    monkeypatch.setattr(query, "run", lambda *_: None)
+    monkeypatch.setattr(program_run, "run", lambda *_: None)
     rows = database.query(text).fetchall()
     assert (mine if text in ORDERED else sorted(mine, key=repr)) == (
         rows if text in ORDERED else sorted(rows, key=repr)
@@ -151,7 +151,7 @@ def test_arguments_are_constants(
 
     found = []
     for ask in (counted, lambda *_: None):
-        monkeypatch.setattr(query, "run", ask)
+        monkeypatch.setattr(program_run, "run", ask)
         found.append([database.query(text, x=x).fetchall() for x in given])
     assert len([table for table in made if table is not None]) >= len(given)
     assert found[0] == found[1]
@@ -173,7 +173,7 @@ def test_many_rows_that_stand_together(database: graphdb.Database, keys: str, mo
     monkeypatch.setattr(grouping, "number_pairs", counted)
     mine = database.query(text).fetchall()
     assert used, "they were numbered in one table"
-    monkeypatch.setattr(query, "run", lambda *_: None)
+    monkeypatch.setattr(program_run, "run", lambda *_: None)
     assert sorted(mine, key=repr) == sorted(database.query(text).fetchall(), key=repr)
 
 
@@ -188,7 +188,7 @@ def test_many_rows_that_stand_together(database: graphdb.Database, keys: str, mo
 def test_what_is_for_sql(database: graphdb.Database, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Moments with different offsets may be equal; what columns do not know is SQL's as a whole."""
     mine = database.query(text).fetchall()
-    monkeypatch.setattr(query, "run", lambda *_: None)
+    monkeypatch.setattr(program_run, "run", lambda *_: None)
     assert database.query(text).fetchall() == mine
 
 
@@ -212,7 +212,7 @@ def test_rows_that_are_counted_first(
     database: graphdb.Database, text: str, piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Groups by what is computed of a handful of values: rows with the same of them are counted, piece by piece."""
-    monkeypatch.setattr(query, "run", lambda *_: None)
+    monkeypatch.setattr(program_run, "run", lambda *_: None)
     by_sql = database.query(text).fetchall()
     monkeypatch.undo()
     used: list[bool] = []
@@ -235,7 +235,7 @@ def test_rows_of_which_too_many_differ(database: graphdb.Database, monkeypatch: 
     ):
         mine = database.query(text).fetchall()
         with monkeypatch.context() as patched:
-            patched.setattr(query, "run", lambda *_: None)
+            patched.setattr(program_run, "run", lambda *_: None)
             assert database.query(text).fetchall() == mine
 
 

@@ -16,10 +16,10 @@ from graphdb.execute.paths.path_rows import PathRows
 from graphdb.execute.paths.steps import Paths
 from graphdb.plan.paths import EVERY, Ends, PathStep
 from graphdb.relational.costed_edges import FoundEdges
-from graphdb.relational.given import given_vertices
 from graphdb.relational.path_patterns.edges import Table
 from graphdb.relational.paths.base import PathBase, Waiting
 from graphdb.relational.program import Applied, Searched, Step
+from graphdb.relational.running.given import given_vertices
 from graphdb.relational.vectors.run import run
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.sorted_sets import both
