@@ -12,6 +12,7 @@ from graphdb.dispatch.tables import Tables
 from graphdb.execute.choose import device_of
 from graphdb.relational.program import Program
 from graphdb.relational.projection.presentation import presented
+from graphdb.relational.query import Prepared
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from graphdb.gpu.code.launch import Device
     from graphdb.grammar import syntax as ast
     from graphdb.relational.paths.run import PathRun
-    from graphdb.relational.query import Prepared
     from graphdb.relational.snapshot import Snapshot
 
     Ids = NDArray[np.int64]
@@ -45,11 +45,11 @@ class Engine:
 
     @contextmanager
     def projected(
-        self, query: ast.Query, text: str, snapshot: Snapshot | None = None
+        self, query: ast.Query, text: str, snapshot: Snapshot | None = None, known: Prepared | Program | None = None
     ) -> Iterator[tuple[PathRun, Prepared | None]]:
-        """Prepare what follows the matches of a query over one state; None where its rows are not matches."""
+        """Prepare what follows the matches of a query; see :meth:`graphdb.live.engine.Engine.projected`."""
         with self._queries.apart(text, snapshot) as run:
-            yield run, self._queries.project_anew(run, query)
+            yield run, known if isinstance(known, Prepared) else self._queries.project_anew(run, query)
 
     @contextmanager
     def among(

@@ -6,7 +6,7 @@ a table gets the type that has both, and its rows are cast to it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import StorageError
@@ -25,6 +25,16 @@ FRESH, FORMER = "temp._graphdb_fresh", "temp._graphdb_former"
 
 Columns = list[tuple[str, Any]]
 """Names and types of columns, as DuckDB has them."""
+
+
+class Written(NamedTuple):
+    """How many rows a batch adds to an answer, and takes away."""
+
+    added: int
+    removed: int
+
+
+NOTHING = Written(0, 0)
 
 
 class Answer:
@@ -78,7 +88,7 @@ class Answer:
             for table, made in ((ADDED, FRESH), (REMOVED, FORMER)):
                 self.run(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS FROM {made}")
 
-    def write(self, batch: int, *, whole: bool) -> tuple[int, int]:
+    def write(self, batch: int, *, whole: bool) -> Written:
         """Write the rows of :data:`ADDED` and :data:`REMOVED` as those of a batch; return how many they are.
 
         With ``whole``, :data:`FRESH` has the answer, whose types the table gets.
@@ -86,7 +96,7 @@ class Answer:
         own = self.definition
         added, removed = self.count(ADDED), self.count(REMOVED)
         if not added and not removed and not whole:
-            return 0, 0
+            return NOTHING
         if added or removed:
             columns = self.columns(own.log)[2:]
             wide = self.common(self.common(columns, self.columns(ADDED)), self.columns(REMOVED))
@@ -97,14 +107,9 @@ class Answer:
                     f"INSERT INTO {own.log} {self.select(table, wide, before='$batch, $change')}",
                     {"batch": batch, "change": change},
                 )
-            execute(
-                self._connection,
-                "INSERT INTO _graphdb.batch VALUES (?, ?, now(), ?, ?)",
-                [own.number, batch, added, removed],
-            )
         if own.stored:
             self._write_answer(added, removed, whole=whole)
-        return added, removed
+        return Written(added, removed)
 
     def _write_answer(self, added: int, removed: int, *, whole: bool) -> None:
         own = self.definition
@@ -125,16 +130,7 @@ class Answer:
 
     def delete(self, table: str, columns: Columns) -> int:
         """Delete from a table as many of equal rows as :data:`REMOVED` has; return how many go."""
-        numbered = [f"c{i}" for i in range(len(columns))]
-        own = ", ".join(f"{quoted(name)} AS {column}" for (name, _), column in zip(columns, numbered, strict=True))
-        same = " AND ".join(f"a.{column} IS NOT DISTINCT FROM r.{column}" for column in numbered)
-        removed = f"SELECT {own} FROM ({self.select(REMOVED, columns)})"
-        counted = f"SELECT {', '.join(numbered)}, count(*) AS most FROM ({removed}) GROUP BY {', '.join(numbered)}"
-        found = self.run(
-            f"DELETE FROM {table} WHERE rowid IN (SELECT place FROM (SELECT place, most, row_number() OVER"
-            f" (PARTITION BY which ORDER BY place) AS number FROM (SELECT rowid AS place, {own} FROM {table}) a"
-            f" JOIN (SELECT *, row_number() OVER () AS which FROM ({counted})) r ON {same}) WHERE number <= most)"
-        )
+        found = self.run(deletion(table, columns, self.select(REMOVED, columns)))
         return int(found.fetchall()[0][0])
 
     def rows(self) -> int:
@@ -236,3 +232,16 @@ class Answer:
 def differ(left: Columns, right: Columns) -> bool:
     """Whether the types of columns differ."""
     return [str(type) for _, type in left] != [str(type) for _, type in right]
+
+
+def deletion(table: str, columns: Columns, removed: str) -> str:
+    """Return SQL that deletes from a table as many of equal rows as some rows are, with the same columns."""
+    numbered = [f"c{i}" for i in range(len(columns))]
+    own = ", ".join(f"{quoted(name)} AS {column}" for (name, _), column in zip(columns, numbered, strict=True))
+    same = " AND ".join(f"a.{column} IS NOT DISTINCT FROM r.{column}" for column in numbered)
+    counted = f"SELECT {', '.join(numbered)}, count(*) AS most FROM (SELECT {own} FROM ({removed})) GROUP BY ALL"
+    return (
+        f"DELETE FROM {table} WHERE rowid IN (SELECT place FROM (SELECT place, most, row_number() OVER"
+        f" (PARTITION BY which ORDER BY place) AS number FROM (SELECT rowid AS place, {own} FROM {table}) a"
+        f" JOIN (SELECT *, row_number() OVER () AS which FROM ({counted})) r ON {same}) WHERE number <= most)"
+    )

@@ -8,7 +8,7 @@ A row of ``_graphdb.continuous_query`` is one; its answer is in ``_graphdb.answe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -149,12 +149,18 @@ def last_batch(connection: duckdb.DuckDBPyConnection) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-def set_last_batch(connection: duckdb.DuckDBPyConnection, batch: int) -> None:
-    """Note the number of the last batch; the first makes the row, which others change sooner than they replace it."""
+def note_batch(connection: duckdb.DuckDBPyConnection, batch: int, changed: Mapping[int, tuple[int, int]]) -> None:
+    """Note the number of the last batch, and how many rows it added and took away of the queries that it changed.
+
+    The first batch makes the row of the number, which others change sooner than they replace it.
+    """
+    noted = "INSERT INTO _graphdb.batch SELECT unnest($queries), $batch, now(), unnest($added), unnest($removed)"
+    last = "UPDATE _graphdb.meta SET value = $value WHERE key = $key"
     if batch == 1:
-        execute(connection, "INSERT OR REPLACE INTO _graphdb.meta VALUES (?, ?)", [_LAST, "1"])
-    else:
-        execute(connection, "UPDATE _graphdb.meta SET value = ? WHERE key = ?", [str(batch), _LAST])
+        last = "INSERT OR REPLACE INTO _graphdb.meta VALUES ($key, $value)"
+    added, removed = zip(*changed.values(), strict=True)
+    given = {"queries": [*changed], "batch": batch, "added": [*added], "removed": [*removed]}
+    execute(connection, f"WITH noted AS ({noted}) {last}", {**given, "key": _LAST, "value": str(batch)})
 
 
 def refuse_taken(connection: duckdb.DuckDBPyConnection, definition: Definition, text: str, at: int) -> None:

@@ -33,9 +33,12 @@ class Engine(Protocol):
         """Prepare a query over the present state or another one, as a whole or as it is asked :meth:`among` some."""
 
     def projected(
-        self, query: ast.Query, text: str, snapshot: Snapshot | None = None
+        self, query: ast.Query, text: str, snapshot: Snapshot | None = None, known: Prepared | Program | None = None
     ) -> AbstractContextManager[tuple[PathRun, Prepared | None]]:
-        """Prepare what follows the matches of a query over one state; None where its rows are not matches."""
+        """Prepare what follows the matches of a query over one state; None where its rows are not matches.
+
+        ``known`` is what was prepared so of it for such states, if it was.
+        """
 
     def among(
         self,

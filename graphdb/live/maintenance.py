@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ from graphdb.live import definitions
 from graphdb.live.aggregates.grouping import Accumulators, signature_of
 from graphdb.live.aggregates.groups import TABLES, Groups
 from graphdb.live.aggregates.over_groups import NotGrouped
-from graphdb.live.answers import ADDED, FORMER, FRESH, REMOVED, Answer
+from graphdb.live.answers import ADDED, FORMER, FRESH, NOTHING, REMOVED, Answer, Written
 from graphdb.live.definitions import Definition
 from graphdb.live.engine import Engine
 from graphdb.live.former import Former
@@ -108,7 +109,7 @@ class Maintenance:
         GraphDBError
             A query cannot be answered any more: what changed the graph is rolled back.
         """
-        net = Net.of(changes)
+        net = Net.of(changes, self._state.snapshot().store.type_label)
         for change in changes:
             if change is not None:
                 self._prepared.follow(change, self._state.snapshot().store.type_label)
@@ -124,20 +125,31 @@ class Maintenance:
         with self._state.at_home(), self._state.connection.guard() as raw:
             standing = self._living(raw)
             batch = self._last_batch + 1
-            changed = False
+            changed: dict[int, Written] = {}
             for each in standing:
-                try:
-                    with self._state.connection.guard():  # whose errors are ours
-                        changed = self._maintain(raw, each, net, batch) or changed
-                except GraphDBError as error:
-                    each.forget()
-                    raise self._broken(each, error) from error
-                except BaseException:
-                    each.forget()
-                    raise
+                with self._following(each):
+                    written = self._maintain(raw, each, net, batch)
+                    if any(written):
+                        changed[each.definition.number] = written
             if changed:
-                definitions.set_last_batch(raw, batch)
+                definitions.note_batch(raw, batch, changed)
                 self._last_batch = batch
+            for number, written in changed.items():
+                with self._following(each := self._standing[number]):
+                    self._budget(Answer(raw, each.definition), each, sum(written))
+
+    @contextmanager
+    def _following(self, each: Standing) -> Iterator[None]:
+        """Have errors be those of one query, of which nothing is known after them."""
+        try:
+            with self._state.connection.guard():  # whose errors are ours
+                yield
+        except GraphDBError as error:
+            each.forget()
+            raise self._broken(each, error) from error
+        except BaseException:
+            each.forget()
+            raise
 
     def _living(self, raw: duckdb.DuckDBPyConnection) -> list[Standing]:
         """Return the continuous queries, after those are dropped whose watch is closed."""
@@ -156,65 +168,78 @@ class Maintenance:
         """See :meth:`graphdb.relational.session.observed.Maintainer.committed`."""
         self._state.connection.file.announce()
 
-    def _maintain(self, raw: duckdb.DuckDBPyConnection, each: Standing, net: Net | None, batch: int) -> bool:
-        """Bring one answer up to date; return whether it changed."""
+    def _maintain(self, raw: duckdb.DuckDBPyConnection, each: Standing, net: Net | None, batch: int) -> Written:
+        """Bring one answer up to date; return what changed."""
         started = time.perf_counter()
         updates = 0 if net is None else len(net.added) + len(net.removed)
         if net is not None and self._passes(each, net):
-            each.took.append(Took(0, updates, 0, 0, UNCONCERNED, time.perf_counter() - started))
-            return False
+            strategy = "delta plans" if each.why is None else UNCONCERNED
+            each.took.append(Took(0, updates, 0, 0, strategy, time.perf_counter() - started))
+            return NOTHING
         answer = Answer(raw, each.definition)
-        added = removed = 0
-        why, found = self._by_delta(raw, each, net)
+        why, written = self._by_delta(raw, each, net, batch)
+        if written is None:
+            written = self._written(raw, each, answer, batch, why)
+        places = {part.matcher.place for part in each.parts if part.matcher is not None} - {"cpu"}
+        place = ", ".join(sorted(places)) or "cpu"
+        strategy = "delta plans" if place == "cpu" else f"delta plans on {place}"
+        strategy = strategy if why is None else f"compared: {why}"
+        number = batch if any(written) else 0
+        each.took.append(Took(number, updates, *written, strategy, time.perf_counter() - started))
+        return written
+
+    def _written(
+        self, raw: duckdb.DuckDBPyConnection, each: Standing, answer: Answer, batch: int, why: str | None
+    ) -> Written:
+        """Write what the tables of rows added and removed have, or the whole answer where ``why`` says so."""
+        found = True
         if why is not None:
             begun = time.perf_counter()
             self._whole.anew(raw, each)
             answer.compare()
             self._note(raw, each, begun)
-        elif found:
+        else:
             if each.accumulators is not None:
                 Groups(raw, each.definition, each.accumulators).follow(partial(self._whole.aggregate, raw, each))
             answer.net()
             if each.window is not None:
                 found = FirstRows(raw, answer, each).follow(partial(self._whole.first, raw, each))
-        if why is not None or found:
-            added, removed = answer.write(batch, whole=why is not None)
-            self._drop(raw, each)
-        if added or removed:
-            self._budget(answer, each, added + removed)
-        places = {part.matcher.place for part in each.parts if part.matcher is not None} - {"cpu"}
-        place = ", ".join(sorted(places)) or "cpu"
-        strategy = "delta plans" if place == "cpu" else f"delta plans on {place}"
-        strategy = strategy if why is None else f"compared: {why}"
-        number = batch if added or removed else 0
-        each.took.append(Took(number, updates, added, removed, strategy, time.perf_counter() - started))
-        return bool(added or removed)
+        written = answer.write(batch, whole=why is not None) if found else NOTHING
+        for branch in each.branches:
+            branch.at_once = None  # the tables may have other types
+        self._drop(raw, each)
+        return written
 
     def _passes(self, each: Standing, net: Net) -> bool:
-        """Whether a batch changes nothing that a query reads whose answers are compared."""
+        """Whether a batch changes nothing that a query reads."""
         before, each.labels = each.labels, None
         if each.never is None and each.why is None:
-            return False
+            passes = each.followed and all(part.passes(net) for part in each.parts)
+            for part in each.parts if passes else ():
+                part.resources = self._state.snapshot().graph.sizes.resources
+            return passes
         each.labels = labels_read(each.query, self._state.snapshot(), each.definition.text)
-        if before is None or before != each.labels or len(net.edges):
+        if before is None or before != each.labels or net.labels.single:
             return False
-        return before.isdisjoint(np.unique(np.concatenate([net.removed, net.added])[:, 0]).tolist())
+        return before.isdisjoint(net.labels.edges | net.labels.facts)
 
-    def _by_delta(self, raw: duckdb.DuckDBPyConnection, each: Standing, net: Net | None) -> tuple[str | None, bool]:
-        """Make the tables of rows added and removed by delta plans; return why they do not take the batch, or None.
+    def _by_delta(
+        self, raw: duckdb.DuckDBPyConnection, each: Standing, net: Net | None, batch: int
+    ) -> tuple[str | None, Written | None]:
+        """Find by delta plans what changes, and write it, or make the tables of rows added and removed.
 
-        Also, whether there are such rows: without any, no tables are made.
+        Returns why they do not take the batch, or None; and what is written, or None where it is in tables.
         """
         snapshot = self._state.snapshot()
         try:
             batches = self._batches(raw, each, net, snapshot)
             if not isinstance(batches, str):
-                return self._matched(raw, each, batches, snapshot)
+                return self._matched(raw, each, batches, snapshot, batch)
         except NotSupportedError:  # of vertices, as coalesce(a.k, 0) of values that are several by now
             each.forget()
-            return "Python computes a condition of it", False
+            return "Python computes a condition of it", None
         each.lose_matchers()
-        return batches, False
+        return batches, None
 
     def _batches(
         self, raw: duckdb.DuckDBPyConnection, each: Standing, net: Net | None, snapshot: Snapshot
@@ -232,7 +257,7 @@ class Maintenance:
                 self.bind(each, state)
         bound = each.bound
         before = [(part.delta, part.resources) for part in each.parts]
-        if any(part.concerned(net, snapshot.store.type_label) for part in each.parts):
+        if any(part.concerned(net) for part in each.parts):
             self.bind(each, snapshot)
         if each.why is not None:
             return each.why
@@ -249,9 +274,17 @@ class Maintenance:
         return self._lacks(raw, each) or batches
 
     def _matched(
-        self, raw: duckdb.DuckDBPyConnection, each: Standing, batches: Sequence[Batch], snapshot: Snapshot
-    ) -> tuple[str | None, bool]:
-        """Make the tables of what a batch adds and takes away, unless to aggregate anew is expected to be sooner."""
+        self,
+        raw: duckdb.DuckDBPyConnection,
+        each: Standing,
+        batches: Sequence[Batch],
+        snapshot: Snapshot,
+        number: int,
+    ) -> tuple[str | None, Written | None]:
+        """Find what the batch of a number changes, unless to aggregate anew is expected to be sooner.
+
+        Returns what :meth:`_by_delta` does.
+        """
         check: Callable[[], None] = check_stop
         size, anew = sum(batch.size for batch in batches), math.inf
         if each.accumulators is not None:
@@ -271,15 +304,19 @@ class Maintenance:
                 except Overran:
                     each.pace.overran(size)
                     each.lose_matchers(at)  # which did not get the batch
-                    return "to aggregate anew is expected to take less time than to match its changes", False
+                    return "to aggregate anew is expected to take less time than to match its changes", None
                 except Everywhere as error:
                     each.lose_matchers(at)
-                    return str(error), False
+                    return str(error), None
+                if each.plain and isinstance(rows, Rows):
+                    written = rows.write(Answer(raw, each.definition), number)
+                    if written is not None:
+                        return None, written
                 rows.finish()
             gathered.add(some=rows.some)
         gathered.finish()
         each.pace.matched(size)
-        return None, gathered.some
+        return None, None if gathered.some else NOTHING
 
     def _rows(
         self, raw: duckdb.DuckDBPyConnection, each: Standing, branch: Branch, batches: Sequence[Batch]
@@ -287,8 +324,9 @@ class Maintenance:
         """Return what makes rows of what is found."""
         if branch.way.asked_anew:
             return RowsAnew(raw, self.engine, each, branch, self._former, self._state.snapshot(), self._prepared)
-        renewed = any(batch.renewed for batch in batches)
-        return Rows(raw, self.engine, branch, each.definition.text, self._former.opened if renewed else None)
+        former = self._former if any(batch.renewed for batch in batches) else None
+        now = self._state.snapshot()
+        return Rows(raw, self.engine, branch, each.definition.text, now, self._prepared, former)
 
     def explainable(self, each: Standing) -> Standing:
         """Return a continuous query with its delta plans, where it has some, over the graph of now."""

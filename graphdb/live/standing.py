@@ -21,6 +21,7 @@ from graphdb.live.matches.required import INEXACT, NotIncremental, Reached, bind
 
 if TYPE_CHECKING:
     from graphdb.live.aggregates.grouping import Accumulators, Grouping
+    from graphdb.live.at_once import AtOnce
     from graphdb.live.definitions import Definition
     from graphdb.live.engine import Engine
     from graphdb.live.forms.linear import Linear
@@ -103,6 +104,8 @@ class Branch:
             if not self.ways:
                 raise
         self.way = self.ways[0]
+        self.at_once: AtOnce | None = None
+        """What writes the rows of a few matches, over what was prepared of it last."""
         self.columns: list[object] = []
         self.types: dict[str, Type | None] = {}
         """Their types; None: several."""
@@ -116,6 +119,7 @@ class Branch:
 
     def forget(self) -> None:
         """Drop what was made of the graph."""
+        self.at_once = None
         for way in self.ways:
             way.forget()
 
@@ -185,6 +189,11 @@ class Standing:
         """Whether delta plans maintain it, as it was bound last."""
         bound = self.why is None and all(part.delta is not None for part in self.parts)
         return bound and (self.grouping is None or self.accumulators is not None)
+
+    @property
+    def plain(self) -> bool:
+        """Whether its answer is all rows of one linear query."""
+        return len(self.branches) == 1 and self.accumulators is None and self.window is None
 
     @property
     def signature(self) -> str:

@@ -277,7 +277,16 @@ class MatchRun:
     ) -> Iterator[AbstractContextManager[None]]:
         """Give what shows matches to SQL that were found already, as the bindings of a statement's only match.
 
-        They come with all choices of edges, a part of them at a time; at least one, of no match where there is none.
+        They come as :meth:`bound_rows` gives them.
+        """
+        return (self._visible(rows) for rows in self.bound_rows(block, needs, bound, beside))
+
+    def bound_rows(
+        self, block: Block, needs: Wanted, bound: BoundPattern, beside: Sequence[Beside] = ()
+    ) -> Iterator[arrow.Table]:
+        """Give the bindings of matches that were found already, with all choices of edges, a part of them at a time.
+
+        At least one part comes, of no match where there is none.
         """
         chooser, some = Chooser(self._snapshot, bound, needs), False
         if chooser:
@@ -287,9 +296,9 @@ class MatchRun:
             block = replace(block, columns=columns)
         for part in chooser.blocks(block, self.new_control().check) if chooser else (block,):
             some = True
-            yield self._visible(self._with_beside(self._terms(part, needs, bound), beside))
+            yield self._with_beside(self._terms(part, needs, bound), beside)
         if not some:
-            yield self._visible(self._with_beside(self._empty(needs, bound), beside))
+            yield self._with_beside(self._empty(needs, bound), beside)
 
     @contextmanager
     def _visible(self, gathered: arrow.Table | None, view: str = BINDINGS) -> Iterator[None]:

@@ -250,3 +250,29 @@ def test_conditions_that_python_computes_by_now() -> None:
             db.query(f"MATCH (a:A {{i: 3}}) SET a.k = {number}")
             check(db, {"q": text}, stored)
         assert strategies(db)["delta plans"] > 0
+
+
+def test_few_matches_are_written_at_once() -> None:
+    with graphdb.connect(device="cpu") as db:
+        db.query("UNWIND range(0, 5) AS x CREATE (:A {i: x, f: x / 4.0, s: 'it''s ' + toString(x), b: x % 2 = 0})")
+        db.query("MATCH (a:A) WHERE a.i = 3 REMOVE a.s, a.f")
+        db.query("MATCH (a:A {i: 0}), (b:A {i: 1}) CREATE (a)-[:R]->(b), (a)-[:S]->(b)")
+        queries = {
+            "values": "MATCH (a)-[:R]->(b) RETURN a, b.i AS i, b.f AS f, b.s AS s, b.b AS b",
+            "equal": "MATCH (a)-[:R]->(b) WHERE a.i + b.i > 1 RETURN a.i % 2 AS r",
+            "other": "MATCH (a)-[:S]->(b) RETURN a.i AS i, b.i AS j",
+        }
+        for name, text in queries.items():
+            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+        for a, b in ((1, 2), (3, 4), (3, 2), (2, 3), (5, 0)):
+            db.query("MATCH (a:A {i: $a}), (b:A {i: $b}) CREATE (a)-[:R]->(b)", a=a, b=b)
+        db.query("MATCH (a:A {i: 3})-[e:R]->(b:A {i: 4}) DELETE e")
+        for name, text in queries.items():
+            assert bag(db, f"FROM {name}") == bag(db, f"SELECT * FROM cypher($$ {text} $$)")
+        changes = "SELECT batch, change, count(*) FROM {}_changes GROUP BY ALL ORDER BY ALL"
+        assert db.sql(changes.format("equal")).fetchall() == [(i, 1, 1) for i in range(1, 6)] + [(6, -1, 1)]
+        assert not db.sql(changes.format("other")).fetchall()
+        standing = db._statements().live.maintenance._standing.values()
+        written = [each.branches[0].at_once for each in standing]
+        assert all(at_once is not None and at_once.come and at_once.goes for at_once in written[:2])
+        assert written[2] is None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -74,16 +75,32 @@ def cut(query: ast.Query | ast.Composite) -> tuple[tuple[Linear, ...], Grouping 
     return grouping.rows, grouping, window
 
 
-class Net(NamedTuple):
+class NetLabels(NamedTuple):
+    """The labels of what a batch changes."""
+
+    edges: frozenset[int]
+    """Of edges between resources."""
+    facts: frozenset[int]
+    """Of labels and properties of vertices."""
+    named: frozenset[int]
+    """All of them, and the labels that vertices get or lose."""
+    single: bool
+    """Whether rows of single edges were written."""
+
+
+@dataclass
+class Net:
     """What a batch changed in all: int64 [triples, 3] each, as (label, subject, object)."""
 
     removed: Ints
     added: Ints
     edges: Ints
     """Triples of which rows of single edges were written: properties of edges, or parallel ones."""
+    type_label: int | None
+    """That of the triples that say which labels a vertex has."""
 
     @classmethod
-    def of(cls, noted: Sequence[Changes | None]) -> Net | None:
+    def of(cls, noted: Sequence[Changes | None], type_label: int | None) -> Net | None:
         """Add up changes that follow each other; None where some of them is not known."""
         parts: list[Ints] = []
         signs: list[NDArray[np.int8]] = []
@@ -99,17 +116,36 @@ class Net(NamedTuple):
         written = np.unique(np.concatenate(edges), axis=0)
         if not parts:
             none = np.empty((0, 3), np.int64)
-            return cls(none, none, written)
+            return cls(none, none, written, type_label)
         triples, which = np.unique(np.concatenate(parts), axis=0, return_inverse=True)
         balance = np.zeros(len(triples), np.int64)
         np.add.at(balance, which.reshape(-1), np.concatenate(signs))
-        return cls(triples[balance < 0], triples[balance > 0], written)
+        return cls(triples[balance < 0], triples[balance > 0], written, type_label)
 
     def __bool__(self) -> bool:
         return bool(len(self.removed) or len(self.added) or len(self.edges))
 
+    @cached_property
+    def facts(self) -> Ints:
+        """The triples that came or went and are labels or properties."""
+        rows = np.concatenate([self.removed, self.added])
+        return rows[is_fact(rows, self.type_label)]
 
-@dataclass(slots=True)
+    @cached_property
+    def labels(self) -> NetLabels:
+        """The labels of all."""
+        edges, facts = (_labels_of(rows) for rows in (np.concatenate(self.sides), self.facts))
+        classes = self.facts[self.facts[:, 0] == (-1 if self.type_label is None else self.type_label), 2]
+        return NetLabels(edges, facts, edges | facts | {*classes.tolist()}, bool(len(self.edges)))
+
+    @cached_property
+    def sides(self) -> tuple[Ints, Ints]:
+        """The edges between resources that went, and those that came."""
+        gone, come = (rows[~is_fact(rows, self.type_label)] for rows in (self.removed, self.added))
+        return gone, come
+
+
+@dataclass
 class DeltaQuery:
     """A query that delta plans maintain, over one state of the names."""
 
@@ -193,7 +229,7 @@ class DeltaQuery:
             _known(snapshot.names),
         )
 
-    @property
+    @cached_property
     def conditions(self) -> list[Hashable]:
         """By vertex of the pattern, what its candidates are known by; None where all vertices are."""
         found: list[Hashable] = []
@@ -203,21 +239,27 @@ class DeltaQuery:
             found.append(parts if any(parts) else None)
         return found
 
-    @property
+    @cached_property
     def negates(self) -> bool:
         """Whether a vertex may be a candidate for what it is not or has not."""
         return any(isinstance(part, ast.LabelNot) for info in self.bound.vertices for part in walk(tuple(info.labels)))
 
-    def is_bound_otherwise(self, net: Net, type_label: int | None) -> bool:
+    def is_bound_otherwise(self, net: Net) -> bool:
         """Whether a batch may change what its names stand for, or the types of what it returns."""
-        if len(net.edges) or len(self.read(net, type_label)):
-            return True
-        return not self.knows(np.concatenate([net.removed, net.added]), type_label)
+        labels = net.labels
+        return labels.single or self._reads_of(net) or not self.labels.issuperset(labels.named)
 
-    def knows(self, rows: Ints, type_label: int | None) -> bool:
-        """Whether the labels of some triples were there when its names were looked up."""
-        named = np.concatenate([rows[:, 0], rows[rows[:, 0] == (-1 if type_label is None else type_label), 2]])
-        return self.labels.issuperset(np.unique(named).tolist())
+    def is_untouched(self, net: Net) -> bool:
+        """Whether a batch changes nothing that it reads, nor what its names may stand for."""
+        return not (self.ranges or self.is_bound_otherwise(net) or self._binds(net.labels.edges))
+
+    def _reads_of(self, net: Net) -> bool:
+        """Whether a batch changes labels or properties that the query reads."""
+        return bool(net.labels.facts) if self.reads is None else not self.reads.isdisjoint(net.labels.facts)
+
+    def _binds(self, labels: frozenset[int]) -> bool:
+        """Whether edges of some labels may matter to its matches."""
+        return bool(labels) if self.edge_labels is None else not labels.isdisjoint(self.edge_labels)
 
     def goes_on_from(self, former: DeltaQuery) -> bool:
         """Whether its names stand for what they did, but for what came and what is no more.
@@ -248,10 +290,11 @@ class DeltaQuery:
         """Whether its rows depend on the rows of single edges."""
         return bool(self.bound.choices)
 
-    def read(self, net: Net, type_label: int | None) -> Ints:
+    def read(self, net: Net) -> Ints:
         """Return the vertices of which a batch changes a label or property that the query reads: sorted."""
-        rows = np.concatenate([net.removed, net.added])
-        rows = rows[is_fact(rows, type_label)]
+        if not self._reads_of(net):
+            return np.empty(0, np.int64)
+        rows = net.facts
         return np.unique((rows if self.reads is None else rows[np.isin(rows[:, 0], list(self.reads))])[:, 1])
 
     @property
@@ -259,15 +302,22 @@ class DeltaQuery:
         """Whether its vertex may be any that there is: one without edges, of which no label is asked for."""
         return not self.pattern.edges and not any(map(asks_for_one, self.bound.vertices[0].labels))
 
-    @property
+    @cached_property
     def edge_labels(self) -> tuple[int, ...] | None:
         """Labels of the edges that matter to its matches; None for any edge between resources but ``rdf:type``."""
         found = [None if is_induced(self.pattern) else edge.labels for edge in self.pattern.edges]
         return None if None in found else tuple(sorted({label for labels in found for label in labels or ()}))
 
-    def edges(self, rows: Ints, type_label: int | None) -> Ints:
-        """Return those of some triples that matter to its matches."""
-        rows = rows[~is_fact(rows, type_label)]
+    def sides(self, net: Net) -> tuple[Ints, Ints]:
+        """Return the edges that a batch takes away and those that it adds, as far as they matter to its matches."""
+        if self.edge_labels is None or net.labels.edges.issubset(self.edge_labels):
+            return net.sides
+        gone, come = (rows[np.isin(rows[:, 0], self.edge_labels)] for rows in net.sides)
+        return gone, come
+
+    def written(self, net: Net) -> Ints:
+        """Return the edges of which rows of single edges were written, as far as they matter to its matches."""
+        rows = net.edges[~is_fact(net.edges, net.type_label)]
         return rows if self.edge_labels is None else rows[np.isin(rows[:, 0], self.edge_labels)]
 
     def block(self, rows: Ints) -> Block:
@@ -285,6 +335,10 @@ def ends(net: Net) -> Ints:
     """Return the resources that changed triples begin or end at: all that come or go are among them."""
     found = np.concatenate([net.removed, net.added])[:, 1:]
     return np.unique(found[found < LITERAL_BASE])
+
+
+def _labels_of(rows: Ints) -> frozenset[int]:
+    return frozenset(np.unique(rows[:, 0]).tolist() if len(rows) > 1 else rows[:, 0].tolist())
 
 
 def is_fact(rows: Ints, type_label: int | None) -> NDArray[np.bool_]:
@@ -312,7 +366,8 @@ def _has_parallel(pattern: PatternGraph) -> bool:
 
 
 def _of_known_labels(edge: PatternEdge) -> PatternEdge:
-    return edge if edge.labels is None else replace(edge, labels=tuple(each for each in edge.labels if each != ABSENT))
+    known = None if edge.labels is None else tuple(sorted(each for each in edge.labels if each != ABSENT))
+    return replace(edge, labels=known)
 
 
 def _known(names: Names) -> frozenset[int]:

@@ -87,9 +87,13 @@ class Following:
         if self.delta is not None and self.delta.pattern.edges:
             self.matcher = Matcher(self.delta, snapshot, engine.device())
 
-    def concerned(self, net: Net, type_label: int | None) -> bool:
+    def passes(self, net: Net) -> bool:
+        """Whether it has nothing to do for a batch."""
+        return self.delta is not None and not self.ranges and self.delta.is_untouched(net)
+
+    def concerned(self, net: Net) -> bool:
         """Whether it is to be bound again for a batch."""
-        return self.delta is None or self.delta.is_bound_otherwise(net, type_label)
+        return self.delta is None or self.delta.is_bound_otherwise(net)
 
     def batch(self, former: DeltaQuery, resources: int, net: Net, snapshot: Snapshot, opened: Former) -> Batch | None:
         """Return what a batch changes of the graph as its pattern sees it; None where names stand for something else.
@@ -98,17 +102,18 @@ class Following:
         """
         assert self.delta is not None
         self.resources = snapshot.graph.sizes.resources
-        if not self.delta.goes_on_from(former):
-            self.matcher = None
-            return None
-        delta = self.delta = self.delta.widened(former)
-        type_label = snapshot.store.type_label
-        read = np.union1d(former.read(net, type_label), delta.read(net, type_label))
+        read = former.read(net)
+        if self.delta is not former:
+            if not self.delta.goes_on_from(former):
+                self.matcher = None
+                return None
+            self.delta = self.delta.widened(former)
+            read = np.union1d(read, self.delta.read(net))
         if self.ranges:
             with opened() as state:
                 before, own = state.graph.universe(), ends(net)
             read = np.union1d(read, np.setxor1d(both(before, own), both(snapshot.graph.universe(), own)))
-        if self.matcher is not None and not self.matcher.follows(delta):
+        if self.matcher is not None and self.delta is not former and not self.matcher.follows(self.delta):
             self.matcher = None
         return self.batch_of(net, read, snapshot, resources)
 

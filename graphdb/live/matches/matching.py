@@ -71,12 +71,11 @@ class Batch(NamedTuple):
         if not delta.pattern.edges:  # its matches are the vertices that are read
             none = np.empty((0, 3), np.int64)
             return cls(none, none, none, NO_VERTICES, read, False)
-        type_label = snapshot.store.type_label
-        gone, come = (delta.edges(rows, type_label) for rows in (net.removed, net.added))
+        gone, come = delta.sides(net)
         old = read[read < resources]
         around = edges_at(snapshot, old, delta) if len(old) else np.empty((0, 3), np.int64)
         if delta.resolves and len(net.edges):
-            written = present(snapshot, without(delta.edges(net.edges, type_label), come))
+            written = present(snapshot, without(delta.written(net), come))
             around = np.unique(np.concatenate([around, written]), axis=0)
         candidates = _candidates(delta, come, read, snapshot, resources)
         vertices = VertexChanges(candidates, snapshot.graph.sizes.resources)

@@ -63,9 +63,7 @@ class Reaching(Following):
     def batch_of(self, net: Net, read: Ints, snapshot: Snapshot, resources: int) -> Batch:
         """Return a batch: edges that came, went, or have other rows of single edges, and vertices of other facts."""
         assert self.delta is not None
-        type_label = snapshot.store.type_label
-        gone, come, written = (self.delta.edges(rows, type_label) for rows in (net.removed, net.added, net.edges))
-        return Batch(gone, come, written, NO_VERTICES, read, False)
+        return Batch(*self.delta.sides(net), self.delta.written(net), NO_VERTICES, read, False)
 
     def named(self, rows: Ints) -> dict[str, Ints]:
         """Return the vertices that ends have by their names, of what :meth:`find` hands over."""

@@ -6,8 +6,7 @@ with their number.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -17,15 +16,18 @@ from numpy.typing import NDArray
 from graphdb.grammar import syntax as ast
 from graphdb.live.aggregates.distinct_values import NUMBER, SIGN
 from graphdb.live.aggregates.groups import MOVED, merge_moved
-from graphdb.live.answers import ADDED, REMOVED
+from graphdb.live.answers import ADDED, NOTHING, REMOVED, Answer, Written
+from graphdb.live.at_once import MOST, AtOnce
 from graphdb.relational.projection.presentation import presented
 
 if TYPE_CHECKING:
     import duckdb
 
     from graphdb.live.engine import Engine
+    from graphdb.live.former import Former
     from graphdb.live.matches.following import Following
     from graphdb.live.matches.matching import Take
+    from graphdb.live.prepared import PreparedQueries
     from graphdb.live.standing import Branch
     from graphdb.relational.paths.run import PathRun
     from graphdb.relational.query import Prepared
@@ -46,8 +48,10 @@ class Rows:
     ----------
     raw, engine, branch, text
         The transaction that is open, who prepares, and the query with the text in which it stands.
+    now, known
+        The state after the batch, and what was prepared over such states.
     former
-        Yields the state before the batch: of it the rows are that go, where vertices are renewed; None: of now.
+        The state before the batch: of it the rows are that go, where vertices are renewed; None: of now.
     """
 
     def __init__(
@@ -56,10 +60,13 @@ class Rows:
         engine: Engine,
         branch: Branch,
         text: str,
-        former: Callable[[], AbstractContextManager[Snapshot]] | None,
+        now: Snapshot,
+        known: PreparedQueries,
+        former: Former | None,
     ) -> None:
         self._raw, self._engine, self._former = raw, engine, former
         self._branch, self._text = branch, text
+        self._now, self._known = now, known
         delta = branch.way.parts[0].delta
         assert delta is not None  # or delta plans do not maintain it
         self._delta = delta
@@ -95,6 +102,31 @@ class Rows:
         self._flush()
         if self.some and self._delta.counted:
             self._merge()
+
+    def write(self, answer: Answer, batch: int) -> Written | None:
+        """Write the rows to the tables of the answer instead, as those of a batch; None where they are to be tables.
+
+        They are where some come and some go, so that equal ones cancel out.
+        """
+        if self._made or self._delta.counted or self._count > MOST:
+            return None
+        sides = [come for come, parts in self._waiting.items() if parts]
+        if not sides:
+            return NOTHING
+        come = sides[0]
+        if len(sides) > 1 or (self._former is not None and not come):
+            return None
+        run, prepared = self._projection(come)
+        block, rows = self._delta.block(np.concatenate(self._waiting[come])), 0
+        parts = [*run.bound_rows(block, prepared.wanted, prepared.bound, prepared.beside)]
+        known = self._branch.at_once
+        if known is None or known.prepared is not prepared or any(part.schema != known.schema for part in parts):
+            known = self._branch.at_once = AtOnce.of(run.connection, answer, prepared, parts[0])
+        if not known.come or any(part.schema != known.schema or part.num_rows > MOST for part in parts):
+            return None
+        for part in parts:
+            rows += known.write(run.connection, part, batch, come=come)
+        return Written(rows, 0) if come else Written(0, rows)
 
     def make_none(self, table: str) -> None:
         """Make a table of no rows."""
@@ -153,9 +185,15 @@ class Rows:
         now = come or self._former is None
         if now not in self._prepared:
             assert isinstance(self._branch.query, ast.Query)  # or it has no one pattern
-            state = None if now or self._former is None else self._open.enter_context(self._former())
-            opened = self._engine.projected(self._branch.query, self._text, state)
+            state, over, known = None, self._now, self._known
+            if self._former is not None and not now:
+                state = over = self._open.enter_context(self._former.opened())
+                known = self._former.prepared
+            there = known.get(self._branch.key, over)
+            opened = self._engine.projected(self._branch.query, self._text, state, there)
             run, prepared = self._open.enter_context(opened)
             assert prepared is not None  # as it was when the query was bound
+            if prepared is not there:
+                known.put(self._branch.key, over, prepared)
             self._prepared[now] = run, prepared
         return self._prepared[now]
