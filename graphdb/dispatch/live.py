@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from graphdb.common.errors import GraphDBError, ParseError
+from graphdb.common.errors import GraphDBError, ParameterError, ParseError
 from graphdb.dispatch.engine import Engine
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from graphdb.dispatch.queries import Queries
     from graphdb.dispatch.tables import Tables
     from graphdb.relational.session.state import State
+
+_BEGINS_QUERY = re.compile(r"\s*(?:OPTIONAL|MATCH|UNWIND|WITH|CALL)\b\s*\S", re.IGNORECASE)
+"""How a query begins, and no name of a continuous query that is written without quotes."""
 
 
 class Live:
@@ -52,6 +56,8 @@ class Live:
             There is none, it cannot be one, or the changes of ``from_batch`` are not stored any more.
         """
         state = self._state
+        if from_batch is not None and type(from_batch) is not int:
+            raise ParameterError(f"from_batch is the number of a batch, found {type(from_batch).__name__}")
         with state.at_home():
             definition = self._watched(text)
             first = self.statements.last_batch() + 1 if from_batch is None else from_batch
@@ -75,6 +81,8 @@ class Live:
         try:
             query = parse(text)
         except ParseError:
+            if _BEGINS_QUERY.match(text):
+                raise
             return self.statements.find(text.strip().strip(';"`'), text, 0)
         if not isinstance(query, (ast.Query, ast.Composite)):
             return self.statements.find(text.strip().strip(';"`'), text, 0)

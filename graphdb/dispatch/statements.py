@@ -7,7 +7,7 @@ Pattern queries go the way that :mod:`graphdb.database` tells; everything else i
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -86,6 +86,7 @@ class Statements:
         with stopping(timeout, self._cancelled):
             statements = parse_script(text)
             if arguments or "$" in text:
+                self._refuse_parameters(statements, text)
                 check_arguments(text, arguments, lambda: self._implied(statements))
                 statements = tuple(with_counts(statement, text, arguments) for statement in statements)
             prefixed = may_have_prefixed(text)
@@ -114,6 +115,15 @@ class Statements:
     def _unknown(self, statements: Iterable[ast.Statement], text: str) -> list[str]:
         snapshot = self._state.snapshot()
         return unknown_names(statements, snapshot.names, lambda: snapshot.edges.keys, text)
+
+    @staticmethod
+    def _refuse_parameters(statements: Sequence[ast.Statement], text: str) -> None:
+        """Raise what is wrong with the parameters of continuous queries: no value for them would be right."""
+        for statement in statements:
+            if isinstance(statement, ast.CreateContinuous):
+                from graphdb.live.statements import refuse
+
+                refuse(statement.query, text)
 
     def run_sql(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run SQL by itself; see :meth:`graphdb.database.Database.sql`."""

@@ -213,6 +213,19 @@ def with_options(definition: Definition, options: Sequence[ast.Option], text: st
     return replace(definition, **given)  # type: ignore[arg-type]
 
 
+def refuse_no_interval(
+    connection: duckdb.DuckDBPyConnection, definition: Definition, options: Sequence[ast.Option], text: str
+) -> None:
+    """Raise `ParameterError` where the option ``retention`` is no time: a later batch would fail by it."""
+    given = definition.retention
+    sql = "SELECT coalesce(TRY_CAST(? AS INTERVAL) >= INTERVAL 0 SECONDS, false)"
+    if given is None or execute(connection, sql, [given]).fetchall()[0][0]:
+        return
+    at = next(option.span.start for option in options if option.name == "retention")
+    hint = f"'{given}' is none, as DuckDB writes intervals"
+    raise ParameterError(f"retention takes {_OPTIONS['retention'][2]}", text=text, position=at, hint=hint)
+
+
 _OPTIONS: dict[str, tuple[str, type, str]] = {
     "table": ("stored", bool, "true or false"),
     "changes": ("changes", int, "a number of rows"),

@@ -22,6 +22,7 @@ from graphdb.common.errors import (
     QueryInterrupted,
     QueryTimeout,
     TypeMismatchError,
+    placed,
 )
 from graphdb.common.stopping import check_stop
 from graphdb.live import definitions
@@ -505,8 +506,8 @@ class Maintenance:
         """Return what to raise where a continuous query fails: its error, which names it."""
         if isinstance(error, (QueryTimeout, QueryInterrupted)):
             return error
-        name = each.definition.name
+        name, why = each.definition.name, placed(error, each.definition.text)
         return ExecutionError(
-            f"the continuous query '{name}' cannot be brought up to date, so nothing was changed: {error}",
+            f"the continuous query '{name}' cannot be brought up to date, so nothing was changed: {why}",
             hint=f"DROP CONTINUOUS QUERY {name}, or create it anew",
         )

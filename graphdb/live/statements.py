@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 from graphdb.common import arrow
 from graphdb.common.arrow import strings
-from graphdb.common.errors import BindError, ExecutionError, NotSupportedError, ParameterError, StorageError, nearest
+from graphdb.common.errors import (
+    BindError,
+    ExecutionError,
+    GraphDBError,
+    NotSupportedError,
+    ParameterError,
+    StorageError,
+    nearest,
+    placed,
+)
 from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -57,9 +66,13 @@ class Statements:
             since = definitions.last_batch(raw) + 1
             made = Definition(definitions.next_number(raw), statement.name, own, since=since, watch=watch)
             made = definitions.with_options(made, statement.options, text)
+            definitions.refuse_no_interval(raw, made, statement.options, text)
             with self._maintenance.engine.prepared(statement.query, text):
                 pass  # what is wrong with it stands in the statement's text
-            standing = self._maintenance.create(raw, made, text, at)
+            try:
+                standing = self._maintenance.create(raw, made, text, at)
+            except GraphDBError as error:
+                raise placed(error, own) from error.__cause__  # what SQL failed with says where in the query's own text
             self._state.changed(())
         how = "delta plans" if standing.why is None else f"comparing its answers, because {standing.why}"
         return f"continuous query {statement.name}, maintained by {how}"

@@ -156,6 +156,8 @@ def test_what_cannot_be_one(db: graphdb.Database, query: str, kind: type[GraphDB
 def test_parameters_have_no_values_later(db: graphdb.Database) -> None:
     with pytest.raises(ParameterError, match="nobody gives them values later"):
         db.query("CREATE CONTINUOUS QUERY q AS MATCH (a {name: $name}) RETURN a", name="Ada")
+    with pytest.raises(ParameterError, match="nobody gives them values later"):
+        db.query("CREATE CONTINUOUS QUERY q AS MATCH (a {name: $name}) RETURN a")
 
 
 @pytest.mark.parametrize(
@@ -165,6 +167,7 @@ def test_parameters_have_no_values_later(db: graphdb.Database) -> None:
         ("table = 1", "table takes true or false", None),
         ("changes = 'x'", "changes takes a number of rows", None),
         ("table = true, table = true", "given twice", None),
+        ("retention = '7 dys'", "retention takes a text", "'7 dys' is none, as DuckDB writes intervals"),
     ],
 )
 def test_options(db: graphdb.Database, options: str, said: str, hint: str | None) -> None:
@@ -210,6 +213,19 @@ def test_a_query_that_fails_keeps_what_breaks_it_out(db: graphdb.Database) -> No
     db.query("ROLLBACK")
     db.query("DROP CONTINUOUS QUERY q")
     know(db, "Cy", "")
+
+
+def test_an_error_says_where_in_the_query_it_is(db: graphdb.Database) -> None:
+    failing = "MATCH (a:Person)-[:KNOWS]->(b) RETURN 1 / (a.i - 3) AS i"
+    db.query("MATCH (a {name: 'Ada'}) SET a.i = 3")
+    with pytest.raises(ExecutionError, match="division by zero") as caught:
+        db.query(f"CREATE CONTINUOUS QUERY q AS {failing}")
+    assert caught.value.excerpt == failing
+    assert caught.value.column == failing.index("1 /") + 1
+    db.query("MATCH (a {name: 'Ada'}) SET a.i = 4")
+    db.query(f"CREATE CONTINUOUS QUERY q AS {failing}")
+    with pytest.raises(ExecutionError, match=rf"division by zero \(line 1, column {caught.value.column}\)"):
+        db.query("MATCH (a {name: 'Ada'}) SET a.i = 3")
 
 
 def test_types_of_columns_follow_the_data(db: graphdb.Database) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import graphdb
-from graphdb.common.errors import BindError, GraphDBError, StorageError
+from graphdb.common.errors import BindError, GraphDBError, ParseError, StorageError
 from tests.fuzz import scaled
 from tests.live.test_statements import FRIENDS, know
 from tests.live.writes import opened
@@ -109,6 +109,8 @@ def test_what_is_gone_and_what_is_not_there() -> None:
         assert "batch 5 on" in str(caught.value.hint)
         with pytest.raises(StorageError, match="batch 1 of 'friends' are gone"):
             slow.next(timeout=1)
+        with pytest.raises(ParseError, match="unexpected"):
+            db.watch("MATCH (a RETURN a")
         with pytest.raises(BindError, match="no continuous query 'frends'"):
             db.watch("frends")
         with pytest.raises(GraphDBError):
