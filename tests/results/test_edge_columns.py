@@ -176,6 +176,10 @@ def test_vertices_from_columns_are_what_sql_makes(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_first_paths_in_order(database: graphdb.Database, steps: str) -> None:
+    alone = database.query("MATCH p = (a:P) RETURN p, a.k AS k ORDER BY a.k DESC LIMIT 3").fetchall()
+    assert [(len(p.nodes), p.relationships, p.nodes[0].properties["k"], k) for p, k in alone] == [
+        (1, (), k, k) for k in (29, 28, 27)
+    ]
     match = f"MATCH p = (a:P){steps}(b:P) WHERE a.k < 9"
     key = "r.since DESC, a.k, id(b), id(r), length(p), [e IN relationships(p) | id(e)]"
     whole = database.query(f"{match} WITH * ORDER BY {key} RETURN p, length(p) AS n, r.since AS s").fetchall()

@@ -191,12 +191,14 @@ def _edge(operands: list[arrow.Array]) -> arrow.Array:
 
 
 def _path(operands: list[arrow.Array]) -> arrow.Array:
-    """Return paths of one length, of their vertices and then of the codes of their edges."""
-    vertices = len(operands) // 2 + 1
+    """Return paths of one length, which may be 0, of their vertices and then of the codes of their edges."""
+    vertices, rows = len(operands) // 2 + 1, len(operands[0])
     lists = []
     for parts in (operands[:vertices], operands[vertices:]):
-        items = np.stack([numeric(part) for part in parts], axis=1)
-        lists.append(arrow.list_array(np.arange(len(items) + 1) * len(parts), arrow.numbers(items.reshape(-1))))
+        items = np.empty((rows, len(parts)), np.int64)
+        for i, part in enumerate(parts):
+            items[:, i] = numeric(part)
+        lists.append(arrow.list_array(np.arange(rows + 1) * len(parts), arrow.numbers(items.reshape(-1))))
     return arrow.struct_array(lists, ["vertices", "codes"])
 
 
