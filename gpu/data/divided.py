@@ -117,6 +117,8 @@ def divide(
     header_here, hot = bool(resident[0]), resident[1:]
     begin, end = int(blocks.bounds[0]), int(blocks.bounds[-1])
     sizes = np.diff(blocks.bounds)
+    # The offset layer stands in one piece, so it is the first to have one.
+    header: Any = memory.empty(blocks.header_words, np.uint32) if header_here else None
     chosen = partition.neighbours[begin:end][np.repeat(hot, sizes)]
     bounds = np.concatenate([[0], np.cumsum(sizes[hot])])
     here = _copied(memory, chosen, bounds) if chosen.size else [(0, memory.empty(1, partition.neighbours.dtype))]
@@ -130,7 +132,10 @@ def divide(
     words = np.zeros(blocks.header_words, np.uint32)
     words[: blocks.count + 1] = partition.offsets[blocks.first : blocks.first + blocks.count + 1]
     words[(blocks.count + 2) // 2 * 2 :] = np.where(hot, own, away).astype(np.int64).view(np.uint32)
-    header = memory.upload(words) if header_here else Pinned(pinned_copy(memory, words, words.dtype))
+    if header_here:
+        memory.write(header, words)
+    else:
+        header = Pinned(pinned_copy(memory, words, words.dtype))
     groups = blocks.first | blocks.count << 32
     pieces = tuple(piece for _, piece in here)
     nbytes = sum(int(piece.nbytes) for piece in pieces) + int(header.nbytes)

@@ -25,6 +25,12 @@ class Pinned:
         """Where it stands, as arrays on the device say it."""
         return SimpleNamespace(ptr=int(self.values.ctypes.data))
 
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, part: slice) -> Pinned:
+        return Pinned(self.values[part], self.nbytes)
+
 
 def pinned(memory: DeviceMemory, values: NDArray[Any], dtype: np.dtype[Any] | None = None) -> NDArray[Any]:
     """Return the pinned copy of an array, converted if ``dtype`` says so, made when it is first asked for."""

@@ -251,9 +251,11 @@ class Residency:
         if self.fits(lists):
             return True
         beside = sum(each.beside_bytes for each in lists)
-        return beside < PAGED * self._memory.budget and (
-            all(each.partition is not None for each in lists) or self.driver is not None
-        )
+        return beside < PAGED * self._memory.budget and self.divides(lists)
+
+    def divides(self, lists: Sequence[Lists]) -> bool:
+        """Whether parts of them can stand elsewhere than others."""
+        return all(each.partition is not None for each in lists) or self.driver is not None
 
     def place_for(self, plan: PhysicalPlan, counting: bool) -> list[Lists]:
         """Choose what is copied of the lists that a run (or with ``counting``, a count) reads, and return these."""
@@ -266,7 +268,7 @@ class Residency:
         """Choose what is copied, where not everything fits, with so many bytes ``aside`` for what is read beside lists;
         what is copied already stays as it is.
         """
-        if self.fits(lists) or (self.driver is None and any(each.partition is None for each in lists)):
+        if self.fits(lists) or not self.divides(lists):
             return
         fresh = [each for each in lists if each.elements.size and self._known(each.original) is None]
         fresh = [each for each in fresh if not self._copied(each)]
@@ -331,7 +333,9 @@ class Residency:
         taken = sum(each.nbytes for each in known) + copied
         joined = beside is None
         room = PAGED * self._memory.budget if beside is None else self._memory.budget - beside
-        if not (taken > room or (joined and any(each.searched for each in known))):
+        # What fits was placed for a plan that reads more.
+        apart = joined and (self.fits(lists) or any(each.searched for each in known))
+        if not (taken > room or (apart and known)):
             return False
         if not placed or any(self._memory.is_used(each.original) for each in placed):
             return False

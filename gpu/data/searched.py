@@ -19,12 +19,14 @@ from graphdb.gpu.card import Rates
 from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.pages import Floats, hottest
 from graphdb.gpu.data.residency import BESIDE, FOUND, PAGED, Lists, Parts, Placement, Residency, coded_rows, lists_read
-from graphdb.plan.physical import SHARE_COLUMNS, SHARED_LIST, PhysicalPlan, StepColumn
+from graphdb.plan.physical import SHARE_COLUMNS, SHARED_LIST, PhysicalPlan, StepColumn, VertexStep
 
 Ints = NDArray[np.int64]
 
 LINE, PROBED = 64.0, 2048.0
 """Bytes of the link for a pair of offsets that is found; and at most for a list in which a warp searches."""
+TASKS, HEADS = 1 << 18, 320.0
+"""Tasks of a search, at most; and bytes of the link for the offsets of a warp's roots, which each task finds."""
 BATCH = 32
 """Partial matches, or elements, of a warp: those that bind the same vertex read its list at the same time."""
 GATHERED = 5e8
@@ -78,7 +80,12 @@ def link_bytes(plan: PhysicalPlan) -> list[LinkBytes]:
                 moved = max(moved, rows[number] * scanned / BATCH * min(size, PROBED))
             elif (row, slot) != shortest:
                 moved = max(moved, rows[number] * min(size, PROBED * scanned / BATCH))
-            known.offsets += min(times * LINE, 4.0 * len(partition.offsets)) if level == 0 else times * LINE
+            if level > 0:
+                known.offsets += times * LINE
+            elif row == program.second:  # by whose lists roots are divided among tasks
+                known.offsets += HEADS * min(TASKS, max(rows[number + 1], rows[1] / BATCH))
+            else:
+                known.offsets += min(times * LINE, 4.0 * len(partition.offsets))
             known.scanned += moved * (level == 0)
             known.found += moved * (level > 0)
     return found
@@ -121,14 +128,14 @@ class _Wanted:
     least: float
     lost: float = 0.0
     times: int = 1
-    now: tuple[Sequence[Placement], float] = (), 0.0
+    now: tuple[Sequence[Placement | None], float] = (), 0.0
     """What :meth:`bytes` said last, of which placements."""
 
-    def bytes(self, placed: Sequence[Placement]) -> float:
-        """Bytes of the link that a search takes with some placements."""
+    def bytes(self, placed: Sequence[Placement | None]) -> float:
+        """Bytes of the link that a search takes with some placements; without one, all of a list is on the device."""
         if not same(placed, self.now[0]):
-            moved = sum(float(reads[~each.resident].sum()) for reads, each in zip(self.reads, placed, strict=True))
-            self.now = placed, moved
+            known = ((reads, each) for reads, each in zip(self.reads, placed, strict=True) if each is not None)
+            self.now = placed, sum(float(reads[~each.resident].sum()) for reads, each in known)
         return self.now[1]
 
 
@@ -175,8 +182,8 @@ class SearchedLists:
         wanted = self._wanted(plan, counting, beside, rates)
         if wanted is None:
             return
-        placed = [known for each in wanted.lists if (known := self._residency.placed(each)) is not None]
-        if len(placed) < len(wanted.lists) or same(placed, wanted.placements):
+        placed = [self._residency.placed(each) for each in wanted.lists]
+        if same(placed, wanted.placements):
             return
         gained = wanted.bytes(placed) - wanted.least
         wanted.lost += max(gained, 0.0) / rates.linked
@@ -188,14 +195,19 @@ class SearchedLists:
             return
         # Others that were placed for another plan's searches are lost to that.
         wanted.lost = 0.0
-        wanted.times = min(2 * wanted.times, MOST_OFTEN) if any(each.searched for each in placed) else 1
+        others = any(each is not None and each.searched for each in placed)
+        wanted.times = min(2 * wanted.times, MOST_OFTEN) if others else 1
         self._residency.replace(wanted.lists, wanted.placements)
 
     def _wanted(self, plan: PhysicalPlan, counting: bool, beside: int, rates: Rates) -> _Wanted | None:
         key = self._key(counting)
         if key not in plan.cache:
             lists = lists_read(plan, counting)
-            parts = not self._residency.fits(lists) and self._residency.possible(lists)
+            # What fits may have been placed for a plan that reads more.
+            placed = any(self._residency.placed(each) is not None for each in lists)
+            if not placed and self._residency.fits(lists):
+                return None
+            parts = self._residency.possible(lists) and self._residency.divides(lists)
             parts = parts and all(each.spans is None for each in lists) and not coded_rows(plan)
             times: int = plan.cache.get(("left", *key), 1)
             room = self._memory.budget - times * beside
@@ -217,7 +229,12 @@ class SearchedLists:
             )
             for each, own in zip(lists, parts, strict=True)
         ]
-        chosen = hottest(reads, [each.sizes for each in parts], room - sum(each.beside_bytes for each in lists))
+        first, sizes = plan.steps[0], [each.sizes for each in parts]
+        roots = first.scan.size if isinstance(first, VertexStep) and first.scan is not None else 0
+        for aside in (roots * np.dtype(plan.dtype).itemsize, 0):  # roots are copied where all lists are
+            chosen = hottest(reads, sizes, room - aside - sum(each.beside_bytes for each in lists))
+            if all(each.all() for each in chosen):
+                break
         placements = [
             self._residency.placement(each, own, heats, resident, searched=True)
             for each, own, heats, resident in zip(lists, parts, reads, chosen, strict=True)

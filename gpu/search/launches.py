@@ -16,6 +16,7 @@ from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.code.launch import BLOCK, Device, StopFlag
 from graphdb.gpu.code.layout import LETTER, RUN
 from graphdb.gpu.data.graph import DeviceGraph, address
+from graphdb.gpu.data.pinned import Pinned
 from graphdb.gpu.search.code_generation import WARP, Text
 from graphdb.gpu.search.program import Ends, search_tables
 from graphdb.gpu.stream import Table
@@ -25,6 +26,9 @@ from graphdb.plan.physical import PhysicalPlan
 
 LARGE = 16
 """Elements of a task from which on work is split more finely, to a quarter: then it differs most."""
+FAR = 2
+"""Where roots or their lists are in host memory, tasks have so many times as many elements, and are not split: each
+finds the lists of all roots of a warp anew, over the link."""
 SHARE = 0.2
 """Of the device's budget, what the pool may take at most, and what the ring may; and a third of what is free."""
 CARRIED, SHARED = 0.8, 0.5
@@ -109,7 +113,7 @@ class SearchRun:
         *,
         counting: bool,
     ) -> None:
-        self._device, self._plan, self._code, self._sizes = device, plan, code, sizes
+        self._device, self._graph, self._plan, self._code, self._sizes = device, graph, plan, code, sizes
         self._limit, self._stream = limit, stream
         self._stop = StopFlag(device)
         self.milliseconds, self.stolen = 0.0, (0, 0)
@@ -123,6 +127,7 @@ class SearchRun:
             first, last = control.range_of(len(tables.program.scans[0]))
             self._scan = tables.program.scans[0][first:last]
             self._work = self._ends()
+            self._far = self._reads_far()
             blocks = module.resident("search", threads, shared)
             if not counting:
                 blocks = max(blocks - BLOCK // threads * device.processors, device.processors)
@@ -179,7 +184,8 @@ class SearchRun:
         """Launch the kernels, behind all that was before; those that give rows wait for the host."""
         sizes, code, device, work = self._sizes, self._code, self._device, self._work
         piece = work.elements // (self.launched * (code.threads // 32) * sizes.pieces)
-        piece = max(piece // 4 if piece >= LARGE else piece, sizes.least)
+        fine = piece // 4 if piece >= LARGE else piece
+        piece = max(FAR * piece if self._far else fine, sizes.least)
         with device.active():
             self._ready[:] = 0
             self._gone[:] = 0
@@ -236,14 +242,20 @@ class SearchRun:
 
         def found() -> Ends:
             ends = device.memory.empty(-(-len(scan) // WARP) + 1, np.int64)
-            table, degrees = np.uint64(tables.addresses["partitions"]), ends[1:]
-            self._module.launch("degrees", -(-len(scan) // BLOCK), table, scan, len(scan), degrees)
+            table, roots, degrees = np.uint64(tables.addresses["partitions"]), np.uint64(address(scan)), ends[1:]
+            self._module.launch("degrees", -(-len(scan) // BLOCK), table, roots, len(scan), degrees)
             device.sum_up(degrees, ends)
             return Ends(ends, device.last(ends))
 
         if len(scan) < len(tables.program.scans[0]):
             return found()
         return device.memory.cached_or_built("search ends", self._plan.program, found)
+
+    def _reads_far(self) -> bool:
+        """Whether the roots, or some of the lists that tasks are made of, are in host memory."""
+        second = self._plan.program.second
+        placed = None if second < 0 else self._graph.residency.divided(self._plan.partitions[second])
+        return isinstance(self._scan, Pinned) or (placed is not None and not placed.resident.all())
 
     @cached_property
     def _counters(self) -> NDArray[np.int64]:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.gpu.data.graph import DeviceGraph, DevicePartition, address
-from graphdb.gpu.data.residency import TABLES, coded_rows
+from graphdb.gpu.data.pinned import Pinned, pinned
+from graphdb.gpu.data.residency import TABLES, coded_rows, lists_read
 from graphdb.plan.physical import CONSTANT_LIST, Op, PhysicalPlan, VertexStep
 from graphdb.storage.graph.pcsr import PARTITION
 
@@ -30,7 +31,7 @@ class DeviceProgram:
     steps, lists, checks, uncertain, partitions, shares
         int64, as in :class:`graphdb.plan.physical.Program`.
     scans
-        By step: the values of its scan on the device, in the vertex id type.
+        By step: the values of its scan as the device reads them, in the vertex id type.
     copies
         The partitions, by their row in the table.
     """
@@ -46,10 +47,13 @@ class DeviceProgram:
     alive: tuple[Any, ...]
 
 
-def device_program(plan: PhysicalPlan, graph: DeviceGraph, whole: Set[int] | None = None) -> DeviceProgram:
+def device_program(
+    plan: PhysicalPlan, graph: DeviceGraph, whole: Set[int] | None = None, *, roots_away: bool = False
+) -> DeviceProgram:
     """Copy what a plan reads to the device, as far as it is not there, and write its tables anew.
 
-    With ``whole``, only the lists of these partitions are copied, and no codes.
+    With ``whole``, only the lists of these partitions are copied, and no codes; with ``roots_away``, what the first
+    step scans is read in pinned memory of the host.
     """
     program = plan.program
     arrays = {item.ctypes.data: item for item in program.alive if isinstance(item, np.ndarray)}
@@ -70,7 +74,9 @@ def device_program(plan: PhysicalPlan, graph: DeviceGraph, whole: Set[int] | Non
         elif row[0] in (Op.CANDIDATE_BIT, Op.SIGNATURE):
             row[2] = copied(int(row[2]))
     scans = {
-        i: graph.array(step.scan, plan.dtype)
+        i: Pinned(pinned(graph.memory, step.scan, np.dtype(plan.dtype)))
+        if roots_away and i == 0
+        else graph.array(step.scan, plan.dtype)
         for i, step in enumerate(plan.steps)
         if isinstance(step, VertexStep) and step.scan is not None
     }
@@ -124,7 +130,10 @@ def search_tables(plan: PhysicalPlan, graph: DeviceGraph) -> SearchTables:
     """Those of a plan, cached as long as its program: to write them takes as long as a short search."""
 
     def made() -> SearchTables:
-        program = device_program(plan, graph)
+        # A search reads its roots in order: where there is too little room, lists need it more.
+        placed = [known for each in lists_read(plan, plan.count_only) if (known := graph.residency.placed(each))]
+        away = any(each.searched and not each.resident.all() for each in placed)
+        program = device_program(plan, graph, roots_away=away)
         scans = np.zeros((len(plan.steps), 2), np.int64)
         for step, values in program.scans.items():
             scans[step] = address(values), len(values)

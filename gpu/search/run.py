@@ -188,12 +188,13 @@ class Search:
         return ids * np.dtype(plan.dtype).itemsize + (1 << 16)
 
     def beside_lists(self, plan: PhysicalPlan, counting: bool) -> int:
-        """Bytes that a run does well to find on the device beside lists that do not all fit it."""
+        """Bytes that a run does well to find on the device beside lists that do not all fit it, and its roots."""
         budget, width = self.device.memory.budget, np.dtype(plan.dtype).itemsize
-        scans = sum(step.scan.size for step in plan.steps if isinstance(step, VertexStep) and step.scan is not None)
+        scanned = [step.scan.size for step in plan.steps if isinstance(step, VertexStep) and step.scan is not None]
+        scans = sum(scanned[1:]) * width + sum(scanned[:1]) * 8 / WARP
         stored = self._stored_ids(plan) * width if plan.program.shares.size and self._stores(plan) else 0
         others = OTHERS * budget * (1 + (not counting or self.depth(plan) > 0))
-        return int(scans * (width + 8 / WARP) + others + min(stored, SHARED / 2 * budget)) + SMALL
+        return int(scans + others + min(stored, SHARED / 2 * budget)) + SMALL
 
     def link_seconds(self, plan: PhysicalPlan, counting: bool) -> float:
         """Seconds of the link that a search of divided lists is expected to take; infinite where there are none."""

@@ -10,8 +10,8 @@ runs, after the first.  Every number is compared with that of the run that fits;
 within ``--limit`` seconds.
 
 ``--parts 4 8 16`` gives other parts, too; with ``--settle`` a thread has compiled what pays, and lists stand where searches read them, before the runs
-that count.  *copied* are the MiB that the last of them copied to the device, *link* those that it is expected to read in host memory or to copy, *x* the larger of the
-two by the lists' bytes, and *kernel* a search's time on the device; *how* tells the strategy, how much
+that count.  *copied* are the MiB that the last of them copied to the device, *link* those that it is expected to read in host memory or to copy, *counted* those that
+the driver says came over the link in a run, *x* these (or the larger of the others) by the lists' bytes, and *kernel* a search's time on the device; *how* tells the strategy, how much
 of the lists stands on the device, how many blocks searched, and whether lists stand where joins want them.
 """
 
@@ -22,6 +22,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,12 +47,13 @@ from tests.benchmarks.campus_queries import QUESTIONS
 from tests.benchmarks.counting import pattern as counted
 from tests.benchmarks.counting import rmat
 from tests.benchmarks.harness import scratch
+from tests.benchmarks.link import Link
 
 ASKED = ("S2", "F2", "C1", "T2", "T3", "T6", "T9", "H1", "H3", "H4")
 """Of the generated RDF's questions, those that read long lists."""
 HEAD = (
     f"{'query':<42}{'way':<8}{'answer':>16}{'needed':>9}{'part':>6}{'fits ms':>10}{'part ms':>10}{'times':>7}"
-    f"{'copied':>8}{'link':>8}{'x':>6}{'kernel':>8}  right  how"
+    f"{'copied':>8}{'link':>8}{'counted':>8}{'x':>6}{'kernel':>8}  right  how"
 )
 WAYS: tuple[Hint, ...] = ("join", "auto")
 KNOWS, INTEREST, CITY = range(3)
@@ -71,6 +73,7 @@ class Compared:
         self._runs, self._parts, self._limit, self._settle = given.runs, given.parts, given.limit, given.settle
         self._tables, self._only, self._ways = given.tables << 20, given.only, given.ways
         self._rates = self.calibrated()
+        self._link = Link()
 
     @staticmethod
     def calibrated() -> Rates:
@@ -106,6 +109,7 @@ class Compared:
                     return
                 continue
             took = statistics.median(times[self._settle + 1 :])
+            counted = self._link.bytes_of(partial(run, executor, plan)) if part > 1 else 0.0
             if part == 1:
                 need, whole = int(memory.pool.total_bytes()), took
                 try:
@@ -117,6 +121,7 @@ class Compared:
                 continue
             how = executor.describe(plan)
             link = executor.strategies.link_bytes(plan, counting, "search" if "by search" in how else "join")
+            moved = counted if counted >= 0.0 else max(copied, link)
             strategies = executor.strategies
             ready = strategies.beside.ready(plan, counting) if way == "auto" and part > 1 else True
             how += "" if ready else "; no search is compiled"
@@ -129,7 +134,7 @@ class Compared:
                 how += f"; {strategies.search.launched} blocks{', lists stand as for joins' if for_joins else ''}"
             print(
                 f"{title:<42}{way:<8}{wanted:>16,}{need / 2**20:>9.1f}{f'1/{part}':>6}{whole:>10.2f}{took:>10.2f}{took / whole:>7.2f}"
-                f"{copied / 2**20:>8.1f}{link / 2**20:>8.1f}{max(copied, link) / lists:>6.1f}{kernel:>8.2f}"
+                f"{copied / 2**20:>8.1f}{link / 2**20:>8.1f}{counted / 2**20:>8.1f}{moved / lists:>6.1f}{kernel:>8.2f}"
                 f"  {'yes' if found == {wanted} else f'NO: {sorted(found)}':<5}  {how}",
                 flush=True,
             )
