@@ -118,7 +118,7 @@ class DeviceLists:
         self._device, self._host = device, lists
         self._written: list[int] = []
         self._ends = self._forwards = self._backwards = None
-        self._followed: tuple[int, int] | None = None
+        self._followed: tuple[int, int, int] | None = None
         self._late_used = 0
         """Rows out of range, at most."""
         self._module = device.module("delta_lists", {}, check=check)
@@ -322,13 +322,16 @@ class DeviceLists:
     def _follow(self, late: int) -> None:
         """Have space for the vertices that the host has by now, and for so many rows out of range."""
         host, upload, empty = self._host, self._device.memory.upload, self._device.memory.empty
-        stride = host.vertices.capacity
+        stride, state = host.vertices.capacity, (host.vertices.state, host.vertices.count, len(host.labels))
+        if self._followed == state and 2 * max(late, self._late_used) <= self._late_places:
+            self._late_used = max(self._late_used, host.rows_out_of_range)
+            return  # as before nearly every batch
         if stride > self._table.shape[1]:
             table = empty((self._table.shape[0], stride), np.uint64)
             table.fill(0)
             table[:, : self._table.shape[1]] = self._table
             self._table = table
-        if self._followed != (state := (host.vertices.state, len(host.labels))):
+        if self._followed != state:
             self._ends, self._followed = upload(host.vertices.ends.reshape(-1)), state
             self._forwards, self._backwards = (upload(table.reshape(-1)) for table in host.label_bits)
             self._ways = _most_ways(*host.label_bits)
