@@ -167,7 +167,7 @@ class _Builder(Patterns, Expressions):
         token = children[0]
         if token.type == "STRING" and token.startswith("'"):
             raise self.error("a table's name stands bare or in double quotes", token.start_pos)
-        return self.plain(token)
+        return self._naming(token)
 
     def continuous_value(self, span: s.Span, children: list[Any]) -> bool | int | str:
         value = children[0]
@@ -281,7 +281,7 @@ class _Builder(Patterns, Expressions):
 
     def yield_item(self, span: s.Span, children: list[Any]) -> s.YieldItem:
         column, alias = children
-        self._refuse_value(alias or column)
+        self._refuse_no_name(alias or column)
         name = alias or column
         return s.YieldItem(column.text, s.Variable(name.text, name.span), span)
 
@@ -307,12 +307,15 @@ class _Builder(Patterns, Expressions):
 
     def unwind(self, span: s.Span, children: list[Any]) -> s.UnwindClause:
         source, name = children
-        self._refuse_value(name)
+        self._refuse_no_name(name)
         return s.UnwindClause(source, s.Variable(name.text, name.span), span)
 
-    def _refuse_value(self, name: s.Word | None) -> None:
-        """Refuse a name that would be read as a value wherever it stands."""
-        if name is not None and self.text[name.span.start : name.span.end].upper() in ("NULL", "TRUE", "FALSE"):
+    def _refuse_no_name(self, name: s.Word | None) -> None:
+        """Refuse what names no variable or column, or would be read as a value wherever it stands."""
+        if name is None:
+            return
+        self.refuse_name(name.text, name.span.start)
+        if self.text[name.span.start : name.span.end].upper() in ("NULL", "TRUE", "FALSE"):
             raise self.error(f"{name.text} is a value, not a name", name.span.start, f"write `{name.text}`")
 
     # --- writing ------------------------------------------------------------------------------------------
@@ -379,12 +382,13 @@ class _Builder(Patterns, Expressions):
 
     def return_item(self, span: s.Span, children: list[Any]) -> s.ReturnItem:
         expression, alias = children
-        self._refuse_value(alias)
-        # The column's name is what was written, brackets included, so it ends where `AS` or the item does.
+        self._refuse_no_name(alias)
+        # The column's name is what was written, brackets included, so it ends where `AS` or the item does; a NUL is
+        # escaped, with which DuckDB would end it.
         text = self.text[span.start : span.end]
         if alias:
             text = re.sub(r"\s+AS\s*$", "", self.text[span.start : alias.span.start], flags=re.IGNORECASE)
-        return s.ReturnItem(expression, alias.text if alias else None, text, span)
+        return s.ReturnItem(expression, alias.text if alias else None, text.replace("\0", "\\u0000"), span)
 
     order_items = items
 

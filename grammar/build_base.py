@@ -84,6 +84,19 @@ class Base:
     def _name(self, token: Token) -> str:
         return token[1:-1].replace("``", "`") if token.startswith("`") else str(token)
 
+    def _naming(self, token: Token) -> str:
+        """The name of a variable, column or table: DuckDB ends a name where a NUL stands, and has none of no text."""
+        name = self.plain(token)
+        self.refuse_name(name, int(token.start_pos or 0))
+        return name
+
+    def refuse_name(self, name: str, position: int) -> None:
+        """Refuse what can name nothing."""
+        if not name:
+            raise self.error("a name has at least one character", position, "write one between the quotes")
+        if "\0" in name:
+            raise self.error("the name has a NUL character", position, "leave the character out of it")
+
     def plain(self, token: Token) -> str:
         """A name or string as SQL reads it: a doubled quote stands for one, and backslashes for themselves."""
         if token.type == "STRING":

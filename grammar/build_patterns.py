@@ -63,7 +63,7 @@ class Patterns(Base):
         return replace(path, cost=cost)
 
     def path_variable(self, span: s.Span, children: list[Any]) -> s.Variable:
-        return s.Variable(self._name(children[0]), span_at(children[0]))
+        return s.Variable(self._naming(children[0]), span_at(children[0]))
 
     def legacy_shortest(self, span: s.Span, children: list[Any]) -> s.PathPattern:
         function, left, edge, right = children
@@ -124,7 +124,7 @@ class Patterns(Base):
     def known_node(self, span: s.Span, children: list[Any]) -> s.NodePattern:
         # Not a `variable` in the grammar: names would then be accepted behind every variable, and DESC be one.
         token, *rest = children
-        return self.node(span, [s.Variable(self.plain(token), s.Span(token.start_pos, token.end_pos)), *rest])
+        return self.node(span, [s.Variable(self._naming(token), s.Span(token.start_pos, token.end_pos)), *rest])
 
     def all_properties(self, span: s.Span, children: list[Any]) -> s.Parameter:
         self.given = True
@@ -190,12 +190,16 @@ class Patterns(Base):
     label_and = node_of_all(s.LabelAnd)
     label_not = node_of(s.LabelNot)
     label_any = node_of(s.LabelAny)
-    label_chain = node_of_all(s.LabelChain)
+
+    def label_chain(self, span: s.Span, children: list[Any]) -> s.LabelChain:
+        if len(children) == 1 and not children[0].text:  # behind a prefix it is the namespace itself
+            self.refuse_name("", span.start)
+        return s.LabelChain(tuple(children), span)
 
     # --- names --------------------------------------------------------------------------------------------
 
     def variable(self, span: s.Span, children: list[Any]) -> s.Variable:
-        return s.Variable(self._name(children[0]), span)
+        return s.Variable(self._naming(children[0]), span)
 
     def word(self, span: s.Span, children: list[Any]) -> s.Word:
         token = children[0]

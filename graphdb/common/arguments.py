@@ -60,3 +60,14 @@ def number_of(given: object, what: str, least: int = 0) -> int:
     if not least <= number < 1 << 63:
         raise ParameterError(f"{what} is a number from {least:,}, found {brief(number)}")
     return number
+
+
+def encodes(text: str) -> bool:
+    """Whether a text has characters only: a lone surrogate is none."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

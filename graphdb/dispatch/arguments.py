@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
+from typing import TypeVar
 
-from graphdb.common.errors import (
-    ParameterError,
-    nearest,
-)
+from graphdb.common.arguments import encodes
+from graphdb.common.errors import ParameterError, nearest
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
 from graphdb.grammar.walk import walk
+
+E = TypeVar("E", bound=Exception)
 
 
 def check_arguments(text: str, arguments: Mapping[str, object], implied: Callable[[], Collection[str]]) -> None:
@@ -23,12 +24,47 @@ def check_arguments(text: str, arguments: Mapping[str, object], implied: Callabl
     for name, parameter in used.items():
         if name not in arguments:
             raise ParameterError.missing(name, arguments, text, parameter.span.start)
+        if isinstance(value := arguments[name], str) and not encodes(value):
+            raise _no_text(name, text, parameter)
     for name in arguments:
         if name not in used and name not in implied():
             near = nearest(name, used)
             raise ParameterError(
                 f"the statement has no parameter ${name}", hint=f"did you mean ${near[0]}?" if near else None
             )
+
+
+def naming_no_text(error: E, text: str, arguments: Mapping[str, object]) -> E | ParameterError:
+    """Return the error of a lone surrogate as one that names the parameter which has it; others as they are.
+
+    It is looked for only now: lists of many rows are read once, where they are converted.
+    """
+    if "surrogate" not in str(error):
+        return error
+    used = _parameters(text)
+    names = [name for name, value in arguments.items() if name in used and not _is_text(value)]
+    return _no_text(names[0], text, used[names[0]]) if names else error
+
+
+def _no_text(name: str, text: str, parameter: ast.Parameter) -> ParameterError:
+    return ParameterError(
+        f"parameter ${name} has a lone surrogate, which is no character",
+        text=text,
+        position=parameter.span.start,
+        hint="encode the text with errors='surrogatepass', or replace it",
+    )
+
+
+def _is_text(value: object) -> bool:
+    """Whether a value has no text with a lone surrogate."""
+    match value:
+        case str():
+            return encodes(value)
+        case Mapping():
+            return all(map(_is_text, value)) and all(map(_is_text, value.values()))
+        case list() | tuple() | set() | frozenset():
+            return all(map(_is_text, value))
+    return True
 
 
 def parameters_named(text: str) -> tuple[str, ...]:

@@ -16,12 +16,13 @@ from graphdb.common.config import Executors
 from graphdb.common.errors import (
     ExecutionError,
     NotSupportedError,
+    ParameterError,
     QueryTimeout,
     placed,
 )
 from graphdb.common.progress import watching
 from graphdb.common.stopping import stopping, time_left
-from graphdb.dispatch.arguments import check_arguments, parameters_named
+from graphdb.dispatch.arguments import check_arguments, naming_no_text, parameters_named
 from graphdb.dispatch.data import change
 from graphdb.dispatch.describe import QUERY, described
 from graphdb.dispatch.explain import Explainer
@@ -101,6 +102,8 @@ class Statements:
                     result = run(statement, text, arguments, time_left())
                 except QueryTimeout as error:
                     raise _late(error, timeout) from None
+                except (ParameterError, UnicodeEncodeError) as error:
+                    raise naming_no_text(error, text, arguments) from error.__cause__
                 except ExecutionError as error:
                     raise placed(as_sparql(error, text), text) from error.__cause__
         if result is None:

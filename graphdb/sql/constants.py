@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphdb.common import arrow
+from graphdb.common.arguments import encodes
 from graphdb.common.errors import NotSupportedError, ParameterError
 from graphdb.common.stopping import checked
 from graphdb.common.values.decimals import fits, no_decimal, shortest
@@ -160,7 +161,7 @@ def constant(value: object, rows: Rows) -> SqlValue:
         case float():
             return SqlValue(add(float(value), "DOUBLE"), FLOAT, atomic=True)
         case str():
-            if not _encodes(value):
+            if not encodes(value):
                 raise ParameterError("the string has a lone surrogate, which is no character")
             return SqlValue(add(str.__str__(value), "VARCHAR"), STRING, atomic=True)
         case Decimal():
@@ -191,7 +192,7 @@ def constant(value: object, rows: Rows) -> SqlValue:
             plain = _PLAIN.get(type(items[0])) if len({type(item) for item in items}) == 1 else None
             if plain is INTEGER and (min(items) not in INT64 or max(items) not in INT64):
                 raise ParameterError(f"{max(items, key=abs)} does not fit 64 bits")
-            if plain is STRING and not all(map(_encodes, items)):
+            if plain is STRING and not all(map(encodes, items)):
                 raise ParameterError("a string has a lone surrogate, which is no character")
             if plain is not None:  # one parameter for the whole list
                 return SqlValue(add(items, sql_type(plain) + "[]"), list_of(plain))
@@ -240,11 +241,3 @@ def from_numpy(value: object) -> object:
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[D]" if value.dtype == "datetime64[D]" else "datetime64[us]")
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

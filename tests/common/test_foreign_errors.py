@@ -49,6 +49,7 @@ WRONG: dict[str, Callable[[graphdb.Database], object]] = {
     "in the path of an export": lambda db: db.export(f"/tmp/{LONE}.nt"),
     "in the path of a database": lambda db: graphdb.connect(f"/tmp/{LONE}.duckdb"),
     "in the name of a table": lambda db: db.query("RETURN 1 AS x").into(LONE),
+    "NUL in the name of a table": lambda db: db.query("RETURN 1 AS x").into("t\0x"),
     "NUL in the path of an export": lambda db: db.export("/tmp/\0.nt"),
     "NUL in the path of a database": lambda db: graphdb.connect("/tmp/\0x"),
     "in the folder for what is spilled": lambda db: graphdb.connect(spill=f"/tmp/{LONE}"),
@@ -111,6 +112,33 @@ def test_places_of_lone_surrogates() -> None:
     with graphdb.connect() as db, pytest.raises(ParseError) as found:
         db.sql(f"SELECT 1,\n  '{LONE}'")
     assert (found.value.line, found.value.column) == (2, 4)
+
+
+def test_lone_surrogates_name_their_parameter() -> None:
+    with graphdb.connect() as db:
+        db.query("CREATE (:P {k: 'x'})")
+        for text, value in {
+            "CREATE (:P {k: $x})": LONE,
+            "MERGE (:P {k: $x})": LONE,
+            "MATCH (n:P) SET n.k = $x": LONE,
+            "FOREACH (y IN $x | CREATE (:P {k: y}))": ["a", LONE],
+            "UNWIND $x AS y MERGE (:P {k: y.k})": [{"k": "a"}, {"k": LONE}],
+            "UNWIND $x AS y CREATE (:P {k: y.k})": [{"k": "a"}] * 99 + [{"k": LONE}],
+            "MATCH (n:P) WHERE n.k = $x RETURN n.k": LONE,
+            "MATCH (n:P {k: $x}) RETURN n.k": LONE,
+        }.items():
+            with pytest.raises(ParameterError, match=r"\$x has a lone surrogate") as found:
+                db.query(f"{text}; RETURN $other", x=value, other="é")
+            assert found.value.column == text.index("$x") + 1
+        assert db.query("MATCH (n) RETURN n.k").fetchall() == [("x",)]
+
+
+def test_columns_of_texts_with_nul() -> None:
+    with graphdb.connect() as db:
+        db.query("CREATE (:P {k: 'x\0y'}); CREATE CONTINUOUS QUERY q AS MATCH (n:P) RETURN n.k = 'x\0y'")
+        db.query("CREATE (:P {k: 'x\0z'}); CREATE TABLE t AS FROM q")
+        assert sorted(db.sql("FROM t").fetchall()) == [(False,), (True,)]
+        assert db.sql("FROM t").columns == (r"n.k = 'x\u0000y'",)
 
 
 def test_timeouts_without_end() -> None:

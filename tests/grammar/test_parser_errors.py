@@ -88,6 +88,24 @@ def test_what_is_not_supported_yet_is_named_at_its_place(text: str, construct: s
         ("WITH 1 AS false RETURN 1", "false", "false is a value, not a name"),
         ("CREATE TABLE a.b.c.d AS RETURN 1", "a.b", "at most three parts"),
         ("CREATE TABLE 'a' AS RETURN 1", "'a'", "double quotes"),
+        *(
+            (text.replace("?", name), name, message)
+            for name, message in (("``", "at least one character"), ("`x\0y`", "a NUL character"))
+            for text in (
+                "MATCH (a:A) RETURN a AS ?",
+                "MATCH (?:A) RETURN 1",
+                "MATCH ()-[?]->() RETURN 1",
+                "RETURN [? IN [1] | 1]",
+                "MATCH ? = (a)-->() RETURN 1",
+                "UNWIND [1] AS ? RETURN 1",
+                "WITH 1 AS ? RETURN 1",
+                "CREATE TABLE ? AS RETURN 1",
+                "CREATE CONTINUOUS QUERY ? AS MATCH (a) RETURN a",
+                "CALL p() YIELD a AS ? RETURN 1",
+            )
+        ),
+        ("CREATE (a:``)", "``", "at least one character"),
+        ("MATCH (a)-[:A|``]->(b) RETURN 1", "``", "at least one character"),
     ],
 )
 def test_mistakes_and_their_places(text: str, at: str, message: str) -> None:

@@ -146,7 +146,9 @@ def show_query(query: s.Query) -> str:
         lines.append(f"MATCH {clause.mode.value} {', '.join(map(show_path, clause.patterns))}{where}")
     r = query.returns
     items = ["*"] if r.star else []
-    items += [item.text + (f" AS {show_name(item.alias)}" if item.alias is not None else "") for item in r.items]
+    items += [
+        show(item.expression) + (f" AS {show_name(item.alias)}" if item.alias is not None else "") for item in r.items
+    ]
     lines.append(f"RETURN {'DISTINCT ' if r.distinct else ''}{', '.join(items)}")
     if r.order_by:
         lines.append("ORDER BY " + ", ".join(map(show_order, r.order_by)))
@@ -161,7 +163,9 @@ names = st.one_of(
     st.sampled_from(["a", "b", "n1", "_x", "count", "order", "Limit", "match", "is", "all", "`", "a b", "é", "\\"]),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
 )
-variables = names.map(s.Variable)
+columns = names.filter(lambda name: name and "\0" not in name)
+"""What can name variables and columns; labels and keys may have a NUL, and keys no characters."""
+variables = columns.map(s.Variable)
 iris = st.sampled_from(["http://x/a", "urn:b", "http://x/a;b//c#d"])
 words = st.one_of(names.map(s.Word), iris.map(lambda iri: s.Word(iri, True)))
 keys = st.one_of(
@@ -169,7 +173,10 @@ keys = st.one_of(
     st.tuples(names.map(s.Word), names.map(s.Word)).map(s.KeyName),
 )
 labels = st.recursive(
-    st.lists(words, min_size=1, max_size=3).map(lambda found: s.LabelChain(tuple(found))) | st.just(s.LabelAny()),
+    st.lists(words, min_size=1, max_size=3)
+    .filter(lambda found: len(found) > 1 or found[0].text)
+    .map(lambda found: s.LabelChain(tuple(found)))
+    | st.just(s.LabelAny()),
     lambda inner: st.one_of(
         inner.map(s.LabelNot),
         st.lists(inner, min_size=2, max_size=3).map(lambda operands: s.LabelAnd(tuple(operands))),
@@ -252,7 +259,9 @@ clauses = st.builds(
     st.none() | expressions,
 )
 items = st.builds(
-    lambda expression, alias: s.ReturnItem(expression, alias, show(expression)), expressions, st.none() | names
+    lambda expression, alias: s.ReturnItem(expression, alias, show(expression).replace("\0", "\\u0000")),
+    expressions,
+    st.none() | columns,
 )
 returns = st.builds(
     s.ReturnClause,

@@ -6,7 +6,14 @@ import os
 import re
 
 from graphdb.common import regex
-from graphdb.common.errors import AccessError, ExecutionError, GraphDBError, MemoryLimitError, StorageError
+from graphdb.common.errors import (
+    AccessError,
+    ExecutionError,
+    GraphDBError,
+    MemoryLimitError,
+    ParameterError,
+    StorageError,
+)
 
 
 def refuse_no_path(path: str) -> None:
@@ -141,6 +148,8 @@ def failure(error: Exception, ours: bool) -> GraphDBError:
         )
     if not ours:
         return ExecutionError(text)
+    if "cannot encode str as UTF-8" in text:
+        return ParameterError("a text has a lone surrogate, which is no character")
     if isinstance(error, duckdb.InvalidInputException) and (fault := regex.fault_in(text)) is not None:
         return fault
     for pattern, plainer, hint in _PLAINER:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from graphdb.common.duckdb.errors import database_name
 from graphdb.common.duckdb.open_files import any_has_other_names, refuse_other_name
-from graphdb.common.errors import AccessError
+from graphdb.common.errors import AccessError, ParameterError
 from graphdb.storage.file.verify import SCHEMA, is_called
 
 _READS = frozenset(("FROM", "JOIN", "USING"))
@@ -162,7 +162,11 @@ def authorize_name(parts: Sequence[str], temporary: bool = False) -> None:
     ------
     AccessError
         It is among our tables.
+    ParameterError
+        It has a NUL character: DuckDB would end it there.
     """
+    if any("\0" in part for part in parts):
+        raise ParameterError("the name of the table has a NUL character", hint="leave the character out of it")
     if any(part.lower() == SCHEMA for part in parts[:-1]):
         raise AccessError(_TABLES, hint="give it a name of its own")
     if (temporary or parts[0].lower() == "temp") and parts[-1].lower().startswith(SCHEMA):
