@@ -274,8 +274,8 @@ class Database(Transfer, OtherNames):
         query
             The name of a continuous query, or the text of a query: it is a continuous one until the watch is closed.
         from_batch
-            The first batch whose changes are wanted; by default the next one.  Who goes on names the one after the last
-            that it has seen.
+            The first batch whose changes are wanted, the next one at most; by default that one.  Who goes on names the
+            one after the last that it has seen.
         on_change
             Called with each change, by a thread of its own; else the watch is an iterator that waits for the next.
 
@@ -286,7 +286,7 @@ class Database(Transfer, OtherNames):
         Raises
         ------
         GraphDBError
-            There is no such query, or the changes of that batch are not stored any more.
+            There is no such query, the changes of that batch are not stored any more, or it is beyond the next one.
         """
         with self._state.diagnosed(text_of(query, "a query")), self._state.hold():
             return self._statements().live.watch(query, from_batch, on_change)

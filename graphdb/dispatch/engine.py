@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from graphdb.gpu.code.launch import Device
     from graphdb.grammar import syntax as ast
     from graphdb.relational.paths.run import PathRun
+    from graphdb.relational.session.state import State
     from graphdb.relational.snapshot import Snapshot
 
     Ids = NDArray[np.int64]
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 class Engine:
     """See :class:`graphdb.live.maintenance.Engine`."""
 
-    def __init__(self, queries: Queries, tables: Tables) -> None:
+    def __init__(self, state: State, queries: Queries, tables: Tables) -> None:
+        self._state = state
         self._queries = queries
         self._tables = tables
 
@@ -39,7 +41,7 @@ class Engine:
         self, query: ast.Query | ast.Composite, text: str, snapshot: Snapshot | None = None, *, whole: bool = True
     ) -> Iterator[tuple[PathRun, Prepared | Program]]:
         """Prepare a query over the present state or another one, as a whole or as it is asked :meth:`among` some."""
-        with self._queries.apart(text, snapshot) as run:
+        with self._queries.apart(text, snapshot or self._state.snapshot().lenient()) as run:
             run.closures = whole
             yield run, self._queries.prepare_anew(run, query, text, {})
 
@@ -48,7 +50,7 @@ class Engine:
         self, query: ast.Query, text: str, snapshot: Snapshot | None = None, known: Prepared | Program | None = None
     ) -> Iterator[tuple[PathRun, Prepared | None]]:
         """Prepare what follows the matches of a query; see :meth:`graphdb.live.engine.Engine.projected`."""
-        with self._queries.apart(text, snapshot) as run:
+        with self._queries.apart(text, snapshot or self._state.snapshot().lenient()) as run:
             yield run, known if isinstance(known, Prepared) else self._queries.project_anew(run, query)
 
     @contextmanager
@@ -61,7 +63,7 @@ class Engine:
         snapshot: Snapshot | None,
     ) -> Iterator[tuple[PathRun, Prepared | Program, Prepared | Program]]:
         """Plan a query for some of its vertices; see :meth:`graphdb.live.engine.Engine.among`."""
-        with self._queries.apart(text, snapshot) as run:
+        with self._queries.apart(text, snapshot or self._state.snapshot().lenient()) as run:
             run.closures = False
             if general is None:
                 general = self._queries.prepare_anew(run, query, text, {})

@@ -32,7 +32,7 @@ class Live:
 
     def __init__(self, state: State, queries: Queries, tables: Tables) -> None:
         self._state = state
-        self.maintenance = Maintenance(state, Engine(queries, tables))
+        self.maintenance = Maintenance(state, Engine(state, queries, tables))
         self.statements = Statements(state, self.maintenance)
 
     def run(self, statement: ast.Continuous, text: str) -> arrow.Table | str:
@@ -53,16 +53,23 @@ class Live:
         Raises
         ------
         GraphDBError
-            There is none, it cannot be one, or the changes of ``from_batch`` are not stored any more.
+            There is none, it cannot be one, or the changes of ``from_batch`` are not stored any more, or far ahead.
         """
         state = self._state
         if from_batch is not None and type(from_batch) is not int:
             raise ParameterError(f"from_batch is the number of a batch, found {type(from_batch).__name__}")
         with state.at_home():
             definition = self._watched(text)
-            first = self.statements.last_batch() + 1 if from_batch is None else from_batch
+            first = following = self.statements.last_batch() + 1
             if from_batch is not None:
-                refuse_gone(definition.name, from_batch, definition.since)
+                first = from_batch
+                try:
+                    refuse_gone(definition.name, first, definition.since)
+                    _refuse_ahead(first, following)
+                except GraphDBError:
+                    if definition.watch is not None:
+                        WATCHED.discard(definition.watch)  # so the next batch drops it
+                    raise
 
         def closed() -> None:
             if definition.watch is not None:
@@ -95,3 +102,12 @@ class Live:
             WATCHED.discard(token)
             raise
         return self.statements.find(created.name, text, 0)
+
+
+def _refuse_ahead(batch: int, following: int) -> None:
+    """Raise `ParameterError` for a batch beyond the following one."""
+    if batch > following:
+        raise ParameterError(
+            f"there is no batch {batch} yet: the last one is {following - 1}",
+            hint=f"from_batch={following}, or none, waits for the next one",
+        )

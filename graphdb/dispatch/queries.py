@@ -75,9 +75,9 @@ class Queries:
             self._state.plans.checked.put(query, True)
         return self.writing(query, text, arguments, timeout).run()
 
-    def check(self, query: ast.Query | ast.Composite, text: str) -> None:
-        """Raise what is wrong with a query, whichever way it runs; see :mod:`graphdb.semantics`."""
-        snapshot = self._state.snapshot()
+    def check(self, query: ast.Query | ast.Composite, text: str, snapshot: Snapshot | None = None) -> None:
+        """Raise what is wrong with a query over a state, whichever way it runs; see :mod:`graphdb.semantics`."""
+        snapshot = snapshot or self._state.snapshot()
         check(query, snapshot.names, snapshot.procedures, text)
 
     def writing(
@@ -188,12 +188,13 @@ class Queries:
         """Return what prepares and runs a query, and what makes who computes for it; within ``depth`` others."""
 
         def prepare(query: ast.Composite, start: Relation) -> tuple[PathRun, Program]:
-            run, later = self._run(executor, text, arguments, time_left(), deleted, depth + 1)
+            run, later = self._run(executor, text, arguments, time_left(), deleted, depth + 1, snapshot)
             return run, replace(run.prepare_from(query, start), computing=later.found)
 
-        later = _Later(self._state, prepare, text, arguments, deleted)
+        snapshot_of = self._state.snapshot if snapshot is None else lambda: snapshot
+        later = _Later(self._state, snapshot_of, prepare, text, arguments, deleted)
         run = PathRun(
-            replace(snapshot or self._state.snapshot(), computing=later, deleted=deleted),
+            replace(snapshot_of(), computing=later, deleted=deleted),
             executor,
             text,
             arguments,
@@ -315,7 +316,7 @@ class Queries:
         self, run: QueryRun, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object]
     ) -> Prepared | Program:
         """Return the query ready to run, whatever was prepared before; raises as :meth:`prepare` does."""
-        self.check(query, text)
+        self.check(query, text, run.snapshot)
         return self._with_computing(lambda: run.prepare(query))
 
     def project_anew(self, run: QueryRun, query: ast.Query) -> Prepared | None:
@@ -348,12 +349,13 @@ class _Later:
     def __init__(
         self,
         state: State,
+        snapshot_of: Callable[[], Snapshot],
         prepare: Prepare,
         text: str,
         arguments: Mapping[str, object],
         deleted: Deleted | None,
     ) -> None:
-        self._of = state, prepare, text, arguments
+        self._of = state, snapshot_of, prepare, text, arguments
         self._deleted = deleted
         self.found: Computation | None = None
 
@@ -363,9 +365,9 @@ class _Later:
             from graphdb.evaluate.context import Context
             from graphdb.evaluate.memory import MemoryWatch
 
-            state, prepare, text, arguments = self._of
+            state, snapshot_of, prepare, text, arguments = self._of
             memory = MemoryWatch(state.budget)
-            context = Context(state.snapshot, state.forget, prepare, text, arguments, Control, memory)
+            context = Context(snapshot_of, state.forget, prepare, text, arguments, Control, memory)
             self.found = Computation(context, items_within(state.budget.duckdb))
             if self._deleted is not None:
                 context.view.deleted.update(self._deleted.elements)

@@ -30,7 +30,10 @@ class Engine(Protocol):
     def prepared(
         self, query: Query, text: str, snapshot: Snapshot | None = None, *, whole: bool = True
     ) -> AbstractContextManager[tuple[PathRun, Prepared | Program]]:
-        """Prepare a query over the present state or another one, as a whole or as it is asked :meth:`among` some."""
+        """Prepare a query over the present state or another one, as a whole or as it is asked :meth:`among` some.
+
+        Names that nothing in the present state has match nothing; those of another one are as it has them.
+        """
 
     def projected(
         self, query: ast.Query, text: str, snapshot: Snapshot | None = None, known: Prepared | Program | None = None

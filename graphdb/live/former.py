@@ -45,7 +45,7 @@ class Former:
 
     @contextmanager
     def opened(self) -> Iterator[Snapshot]:
-        """Yield it; it stays open until :meth:`end`."""
+        """Yield it, where names that nothing has match nothing; it stays open until :meth:`end`."""
         if self._now is None:
             self._now = self._opened()
         yield self._now
@@ -60,7 +60,8 @@ class Former:
             self._connection.begin_reading()
         before, self._before = self._before, None
         catalog = Catalog(self._connection.raw, self._connection.transactions)
-        return take_snapshot(self._connection, catalog, state.budget.graph // 2, before, subclasses=state.subclasses)
+        budget = state.budget.graph // 2
+        return take_snapshot(self._connection, catalog, budget, before, subclasses=state.subclasses).lenient()
 
     def rename(self, number: int) -> None:
         """Note that names of a query stand for something else after the batch."""

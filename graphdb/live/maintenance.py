@@ -100,6 +100,10 @@ class Maintenance:
             self._standing[one.number].definition = one
         return list(self._standing.values())
 
+    def _snapshot(self) -> Snapshot:
+        """Return the present state: a batch that brings RDF is not to fail by a name that a query waits for."""
+        return self._state.snapshot().lenient()
+
     # --- a batch
 
     def maintain(self, changes: Sequence[Changes | None]) -> None:
@@ -219,7 +223,7 @@ class Maintenance:
             for part in each.parts if passes else ():
                 part.resources = self._state.snapshot().graph.sizes.resources
             return passes
-        each.labels = labels_read(each.query, self._state.snapshot(), each.definition.text)
+        each.labels = labels_read(each.query, self._snapshot(), each.definition.text)
         if before is None or before != each.labels or net.labels.single:
             return False
         return before.isdisjoint(net.labels.edges | net.labels.facts)
@@ -231,7 +235,7 @@ class Maintenance:
 
         Returns why they do not take the batch, or None; and what is written, or None where it is in tables.
         """
-        snapshot = self._state.snapshot()
+        snapshot = self._snapshot()
         try:
             batches = self._batches(raw, each, net, snapshot)
             if not isinstance(batches, str):
@@ -324,14 +328,14 @@ class Maintenance:
     ) -> Rows | RowsAnew:
         """Return what makes rows of what is found."""
         if branch.way.asked_anew:
-            return RowsAnew(raw, self.engine, each, branch, self._former, self._state.snapshot(), self._prepared)
+            return RowsAnew(raw, self.engine, each, branch, self._former, self._snapshot(), self._prepared)
         former = self._former if any(batch.renewed for batch in batches) else None
-        now = self._state.snapshot()
+        now = self._snapshot()
         return Rows(raw, self.engine, branch, each.definition.text, now, self._prepared, former)
 
     def explainable(self, each: Standing) -> Standing:
         """Return a continuous query with its delta plans, where it has some, over the graph of now."""
-        each.why, snapshot = each.never, self._state.snapshot()
+        each.why, snapshot = each.never, self._snapshot()
         if each.why is None and any(part.matcher is None for part in each.parts):
             self.bind(each, snapshot)
             for part in each.parts if each.why is None else ():
@@ -449,9 +453,9 @@ class Maintenance:
         each = Standing(definition)
         each.why = each.never
         if each.why is None:
-            self.bind(each, self._state.snapshot())
+            self.bind(each, self._snapshot())
         if each.why is not None:
-            each.labels = labels_read(each.query, self._state.snapshot(), definition.text)
+            each.labels = labels_read(each.query, self._snapshot(), definition.text)
         if each.why is not None and definition.watch is not None:
             definition = each.definition = replace(definition, stored=True)
         if each.why is not None and not definition.stored:

@@ -67,7 +67,7 @@ class Statements:
             made = Definition(definitions.next_number(raw), statement.name, own, since=since, watch=watch)
             made = definitions.with_options(made, statement.options, text)
             definitions.refuse_no_interval(raw, made, statement.options, text)
-            with self._maintenance.engine.prepared(statement.query, text):
+            with self._maintenance.engine.prepared(statement.query, text, self._state.snapshot()):
                 pass  # what is wrong with it stands in the statement's text
             try:
                 standing = self._maintenance.create(raw, made, text, at)
@@ -127,7 +127,7 @@ class Statements:
         else:
             refuse(subject.query, text)
             self._state.catalog()
-            with self._maintenance.engine.prepared(subject.query, text):
+            with self._maintenance.engine.prepared(subject.query, text, self._state.snapshot()):
                 pass
             own = text[subject.query.span.start : subject.query.span.end]
             standing = Standing(definitions.with_options(Definition(0, subject.name, own), subject.options, text))

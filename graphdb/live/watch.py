@@ -74,6 +74,10 @@ class Watch:
         """The continuous query's name."""
         return self._definition.name
 
+    def __repr__(self) -> str:
+        at = "closed" if self._closed else f"from batch {self._next} on"
+        return f"<Watch of {self.name}: {at}>"
+
     def wake(self) -> None:
         """See :class:`graphdb.common.duckdb.open_files.Listener`."""
         if self._woken.empty():

@@ -106,8 +106,15 @@ class Names:
 
     def strict(self) -> Names:
         """Return these names, where one that nothing has is a mistake, whoever made them."""
+        return self._with_open(False)
+
+    def lenient(self) -> Names:
+        """Return these names, where one that nothing has is no mistake and matches nothing, whoever made them."""
+        return self._with_open(True)
+
+    def _with_open(self, open: bool) -> Names:
         names = copy(self)
-        names.open = False
+        names.open = open
         return names
 
     def vertex_label(self, words: Sequence[Word], text: str) -> VertexLabel:

@@ -104,6 +104,11 @@ class MatchRun:
         """What is measured besides, for PROFILE."""
 
     @property
+    def snapshot(self) -> Snapshot:
+        """The state of names and data that it reads."""
+        return self._snapshot
+
+    @property
     def connection(self) -> Connection:
         """Where its SQL runs."""
         return self._snapshot.connection

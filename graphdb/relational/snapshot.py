@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -68,6 +68,10 @@ class Snapshot:
     """Plans of patterns over this state of the data."""
     costed: CostedEdges = field(default_factory=lambda: CostedEdges(0))
     """Edges with costs that this state of the data says."""
+
+    def lenient(self) -> Snapshot:
+        """Return it, where a name that nothing has is no mistake: see :attr:`.Names.open`."""
+        return self if self.names.open else replace(self, names=self.names.lenient())
 
     def catch_up(self, threads: int) -> None:
         """Bring now up to date what takes in a change in about the time that it takes itself; on as many threads."""

@@ -30,6 +30,7 @@ QUERIES = (
     "MATCH (a:A)-[:R]->(b) WHERE b.k > 1 RETURN DISTINCT b.s AS s",
     "MATCH (a:A)-[:R]->(:B) RETURN count(*) AS n",
     "MATCH (a)-[:R]->(b) WHERE b.k > 0 RETURN sum(b.k) AS s, max(b.k) AS m, count(DISTINCT a.s) AS d",
+    "MATCH (a:A)-[e]->(b) WHERE type(e) <> 'S' RETURN a.i AS i, b.k AS k",
 )
 
 
@@ -119,6 +120,10 @@ def test_edge_labels_that_come_and_go() -> None:
         queries = {
             "p": "MATCH (a)-[:R]->(b)-[:T]->(c) RETURN a.i AS i, c.i AS j",
             "q": "MATCH (a)-[:R|T]->(b) RETURN a.i AS i, b.i AS j",
+            "class": "MATCH (a)-[:A]->(b) RETURN a.i AS i, b.i AS j",
+            "labelled": "MATCH (a)-[e]->(b) WHERE e:T RETURN a.i AS i, b.i AS j",
+            "negated": "MATCH (a)-[e]->(b) WHERE NOT e:R RETURN a.i AS i, b.i AS j",
+            "typed": "MATCH (a)-[e:R|S|T]->(b)-[f]->(c) WHERE type(e) > 'R' AND type(f) IN ['R', 'k'] RETURN a.i AS i",
         }
         for name, text in queries.items():
             db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
@@ -129,6 +134,7 @@ def test_edge_labels_that_come_and_go() -> None:
             "MATCH (a:A {i: 2}), (b:B {i: 5}) MERGE (a)-[:R]->(b)",
             "MATCH ()-[e:T]->() DELETE e",
             "MATCH (a:A {i: 3}), (b:B {i: 5}) MERGE (b)-[:T]->(a) MERGE (a)-[:R]->(b)",
+            "MATCH (a:A {i: 3}), (b:B {i: 5}) CREATE (b)-[:k]->(a), (a)-[:A]->(b)",  # a property and a label, too
             "MATCH ()-[e:R]->() DELETE e",
             "MATCH (n) DETACH DELETE n",
             "CREATE (:A {i: 1})-[:R]->(:B {i: 2})-[:T]->(:A {i: 3})",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import graphdb
-from graphdb.common.errors import BindError, GraphDBError, ParseError, StorageError
+from graphdb.common.errors import BindError, GraphDBError, ParameterError, ParseError, StorageError
 from tests.fuzz import scaled
 from tests.live.test_statements import FRIENDS, know
 from tests.live.writes import opened
@@ -193,6 +193,25 @@ def test_a_query_that_took_the_place_of_another_has_changes_of_its_own() -> None
             found = watch.next(timeout=5)
             assert found is not None
             assert (found.removed.to_pylist(), found.added.to_pylist()) == ([{"n": 2}], [{"n": 3}])
+            assert repr(watch) == "<Watch of friends: from batch 3 on>"
+        assert repr(watch) == "<Watch of friends: closed>"
+
+
+def test_a_batch_far_ahead_is_not_waited_for() -> None:
+    with opened(None) as db:
+        know(db, "Ada", "Bob")
+        db.query(f"CREATE CONTINUOUS QUERY friends AS {FRIENDS}")
+        know(db, "Bob", "Cy")
+        for query in ("friends", FRIENDS):
+            with pytest.raises(ParameterError, match="there is no batch 3 yet: the last one is 1") as caught:
+                db.watch(query, from_batch=3)
+            assert "from_batch=2" in str(caught.value.hint)
+        with pytest.raises(StorageError, match="are gone"):
+            db.watch(FRIENDS, from_batch=1)
+        with db.watch("friends", from_batch=2) as watch:
+            know(db, "Cy", "Di")
+            assert watch.next(timeout=5) is not None
+        assert db.sql("SELECT count(*) FROM _graphdb.continuous_query").scalar() == 1
 
 
 def test_a_batch_larger_than_the_budget_is_there_until_the_next() -> None:

@@ -33,6 +33,8 @@ def unknown_names(
     """
     found: dict[str, None] = {}
     for statement in statements:
+        if isinstance(statement, ast.CreateContinuous):
+            statement = statement.query
         if isinstance(statement, (ast.Query, ast.Composite)):
             for check in _checks(walk(statement, _WRITING), names.strict(), edge_keys, text):
                 try:

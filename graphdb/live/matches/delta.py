@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import BindError, NotSupportedError
-from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced, walk
 from graphdb.incremental.induced import is_induced, refuse_induced
@@ -31,9 +31,11 @@ from graphdb.pattern.graph import PatternEdge, PatternGraph, PatternVertex
 from graphdb.pattern.names import ABSENT
 from graphdb.plan.executor import Block
 from graphdb.relational.edges.assignment import Chooser
+from graphdb.relational.filtering.candidates import Candidates
 from graphdb.relational.session.reads import facts_read
 from graphdb.results.display import made_in_python
 from graphdb.semantics.aggregation import contains_aggregate
+from graphdb.sql.computing import Beforehand
 from graphdb.storage.graph.derived.closure import closure_of
 
 if TYPE_CHECKING:
@@ -161,6 +163,8 @@ class DeltaQuery:
     """What its labels and properties stand for."""
     labels: frozenset[int]
     """All names that there were: edge labels and vertex labels of the graph."""
+    predicates: frozenset[int]
+    """Those among them of edges and properties: what was a vertex label alone may become one."""
 
     @classmethod
     def of(
@@ -189,6 +193,7 @@ class DeltaQuery:
             raise NotIncremental("a vertex of its pattern may be a literal")
         if snapshot.names.with_subclasses:
             raise NotIncremental("labels are read with the classes below them")
+        _narrow_edges(bound, snapshot, text)
         alone = is_alone(query)
         joined = {end for edge in bound.edges for end in (edge.source, edge.target)}
         if joined != set(range(len(bound.vertices))) and not alone:
@@ -227,6 +232,7 @@ class DeltaQuery:
             facts_read(whole, snapshot.names, snapshot.store.type_label, text),
             names,
             _known(snapshot.names),
+            frozenset(snapshot.names.edge_labels),
         )
 
     @cached_property
@@ -247,7 +253,8 @@ class DeltaQuery:
     def is_bound_otherwise(self, net: Net) -> bool:
         """Whether a batch may change what its names stand for, or the types of what it returns."""
         labels = net.labels
-        return labels.single or self._reads_of(net) or not self.labels.issuperset(labels.named)
+        known = self.predicates.issuperset(labels.edges) and self.predicates.issuperset(labels.facts)
+        return labels.single or self._reads_of(net) or not (known and self.labels.issuperset(labels.named))
 
     def is_untouched(self, net: Net) -> bool:
         """Whether a batch changes nothing that it reads, nor what its names may stand for."""
@@ -269,11 +276,12 @@ class DeltaQuery:
         edges = zip(former.pattern.edges, self.pattern.edges, strict=True)
         if any(edge.parallel != other.parallel for edge, other in edges):
             return False
-        pairs = [({former.names.get(name, now)}, {now}) for name, now in self.names.items()]
+        names, predicates = (former.labels, self.labels), (former.predicates, self.predicates)
+        pairs = [({former.names.get(name, id)}, {id}, names) for name, id in self.names.items()]
         for edge, other in zip(former.pattern.edges, self.pattern.edges, strict=True):
             if edge.labels is not None and other.labels is not None:
-                pairs.append((set(edge.labels), set(other.labels)))
-        return all(not (now - old) & former.labels and not (old - now) & self.labels for old, now in pairs)
+                pairs.append((set(edge.labels), set(other.labels), predicates))
+        return all(not (new - old) & were and not (old - new) & are for old, new, (were, are) in pairs)
 
     def widened(self, former: DeltaQuery) -> DeltaQuery:
         """Return it with what was asked for before, too: the edges of former labels may go with the batch."""
@@ -368,6 +376,24 @@ def _has_parallel(pattern: PatternGraph) -> bool:
 def _of_known_labels(edge: PatternEdge) -> PatternEdge:
     known = None if edge.labels is None else tuple(sorted(each for each in edge.labels if each != ABSENT))
     return replace(edge, labels=known)
+
+
+def _narrow_edges(bound: BoundPattern, snapshot: Snapshot, text: str) -> None:
+    """Leave edges the labels that conditions on their label leave, those among them of which there is no edge yet.
+
+    Raises
+    ------
+    NotIncremental
+        Python computes such a condition.
+    """
+    every = tuple(label.id for label in snapshot.names.edge_labels.values() if label.iri != RDF_TYPE)
+    for number in bound.edge_conditions:
+        if bound.edges[number].labels is None:
+            bound.edges[number] = replace(bound.edges[number], labels=every)
+    try:
+        Candidates(snapshot, text, {}).narrow_edges(bound)
+    except (NotSupportedError, Beforehand):
+        raise NotIncremental("Python computes a condition of it") from None
 
 
 def _known(names: Names) -> frozenset[int]:

@@ -96,8 +96,7 @@ class Candidates:
 
     def vertices(self, bound: BoundPattern) -> tuple[PatternVertex, ...]:
         """Return the pattern's vertices with their candidate sets; edges keep the labels that conditions leave them."""
-        for number, conditions in bound.edge_conditions.items():
-            self._narrow(bound, number, conditions)
+        self.narrow_edges(bound)
         self._look_up([constant for info in bound.vertices for constant in info.iris])
         found: dict[int, PatternVertex] = {}
         broad = [number for number, info in enumerate(bound.vertices) if self._is_broad(info)] if bound.edges else []
@@ -108,6 +107,11 @@ class Candidates:
             known = [found[i].candidates if i in found else None for i in range(len(bound.vertices))]
             found[number] = self._vertex(bound, number, known)
         return tuple(found[number] for number in range(len(bound.vertices)))
+
+    def narrow_edges(self, bound: BoundPattern) -> None:
+        """Leave edges the labels that the conditions on their label leave them."""
+        for number, conditions in bound.edge_conditions.items():
+            self._narrow(bound, number, conditions)
 
     def of_each(self, bound: BoundPattern) -> tuple[PatternVertex, ...]:
         """Return the vertices with all candidates that the conditions on each leave, whatever edges there are.
