@@ -124,6 +124,8 @@ class Wanted:
     """What is needed of equal bindings: each of them, one of them, or one (column ``n``: how many they are)."""
     facts: tuple[int, ...] = ()
     """Edges of which only properties are needed that are columns of the bindings, whatever they are bound to."""
+    by_label: bool = False
+    """Nothing is needed but the labels of edges, each once or with its number: any binding of one stands for all."""
 
     @property
     def nothing(self) -> bool:

@@ -119,7 +119,8 @@ def explain(plan: PhysicalPlan, name: LabelName = str, control: Actuals | None =
 def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Actuals | None = None) -> str:
     """The same as an aligned table; after a run with its time, threads and buffers."""
     if plan.known:
-        return f"statistics say how many matches there are: {plan.automorphisms:,}"
+        each = "" if plan.by_label is None else f" of each of {len(plan.by_label[0]):,} labels"
+        return f"statistics say how many matches there are{each}: {plan.automorphisms:,}"
     if plan.scan is not None:
         return _scan_text(plan, plan.scan, control)
     if plan.twins is not None:

@@ -294,6 +294,8 @@ class PhysicalPlan:
     (:func:`graphdb.plan.passes.counting.explosive`): it is stopped after a while, and ``otherwise`` counts."""
     known: bool = False
     """Whether statistics say how many matches there are: as many as its only one stands for."""
+    by_label: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(default=None, repr=False)
+    """What statistics say of the only edge, where that is wanted: int64 [labels], and how many matches have each."""
     weighed: CountingPlan | None = field(default=None, repr=False)
     """How to count all parallel edges, of which the steps know one: instead of assigning edges to what a search
     finds."""

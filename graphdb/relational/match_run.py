@@ -156,6 +156,10 @@ class MatchRun:
             graph = self._snapshot.graph
             return counted_plan(pattern, graph) or make_plan(pattern, graph, refine=self.executor.refine)
 
+        if needs.by_label and not Chooser(self._snapshot, bound, needs):
+            counted = counted_plan(pattern, self._snapshot.graph, by_label=True)
+            if counted is not None:
+                return counted
         if bound.choices and (between := subsets_between(self._snapshot, bound, pattern, needs)):
             return self._with_bundles(self._made_among(pattern, bound, needs, between), pattern, bound, needs)
         plan = self._snapshot.plans.get_or_make(pattern, make)
@@ -356,6 +360,9 @@ class MatchRun:
             found = self.executor.run(plan.bundled.search, control)
             yield from multiplied(self._snapshot, bound, plan.bundled.pattern, needs, found, control.check)
             return
+        if plan.by_label is not None:
+            yield _of_each_label(*plan.by_label, needs, bound)
+            return
         chooser = Chooser(self._snapshot, bound, needs, plan.fulfilled)
         if not chooser:
             yield from self._triples(plan, needs, control)
@@ -481,6 +488,13 @@ def _as_one(blocks: Sequence[Block]) -> Block:
     columns = {name: np.concatenate([block.columns[name] for block in blocks]) for name in first.columns}
     matches = None if first.matches is None else np.concatenate([block.matches for block in blocks])
     return Block(columns, sum(block.count for block in blocks), matches)
+
+
+def _of_each_label(labels: Ids, counts: Ids, needs: Wanted, bound: BoundPattern) -> Block:
+    """Return a row for each label of the only edge, which leads from any vertex: only its label is read."""
+    columns = dict.fromkeys(_columns(needs, bound).values(), np.zeros(len(labels), np.int64))
+    columns |= {bound.edges[edge].name: labels << 1 for edge in needs.edges}
+    return Block(columns, len(labels), counts if needs.duplicates == "count" else None)
 
 
 def _columns(needs: Wanted, bound: BoundPattern) -> dict[str, str]:

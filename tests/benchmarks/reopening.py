@@ -25,6 +25,7 @@ PERSON, OTHER, MESSAGE = "$person", "$other", "$message"
 SHAPES = {
     "counts": "MATCH (p:Person)-[:KNOWS]-(q)-[:KNOWS]-(r) RETURN count(*)",
     "edges of any label": "MATCH ()-[r]->() RETURN count(*)",
+    "edges of each label": "MATCH ()-[r]->() RETURN type(r), count(*)",
     "triangles": "MATCH (a:Person)-[:KNOWS]-(b)-[:KNOWS]-(c)-[:KNOWS]-(a) RETURN count(*)",
     "three labels": "MATCH (p:Person)<-[:HAS_CREATOR]-(m:Message)-[:HAS_TAG]->(t:Tag) RETURN count(*)",
     "rows": "MATCH (p:Person)-[:KNOWS]->(q) RETURN p, q LIMIT 10000",

@@ -7,6 +7,7 @@ tables of properties live through the changes.  ``GRAPHDB_FUZZ`` multiplies the 
 
 from __future__ import annotations
 
+import io
 import pathlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -56,6 +57,8 @@ QUESTIONS: dict[str, Answer] = {
     "MATCH (a)-[:r]->(b)-[:s]->(c) RETURN count(*)": lambda m: [(m.walks("r", "s"),)],
     "MATCH (a)-[:t]->(b)-[:t]->(c) RETURN count(*)": lambda m: [(m.walks("t", "t"),)],
     "MATCH ()-[e]->() RETURN count(*)": lambda m: [(len(m.edges),)],
+    "MATCH ()-[e]->() RETURN type(e), count(*)": lambda m: list(Counter(edge[1] for edge in m.edges).items()),
+    "MATCH (a)<-[e:r|t]-() RETURN DISTINCT type(e)": lambda m: list({(edge[1],) for edge in m.edges} - {("s",)}),
     "MATCH ()-[:r]->() RETURN count(*)": lambda m: [(len(list(m.pairs("r"))),)],
     "MATCH ()-[:r|id|k]->() RETURN count(*)": lambda m: [
         (len(list(m.pairs("r"))) + sum(1 + (k is not None) for _, k in m.vertices.values()),)
@@ -178,7 +181,7 @@ class _History:
 
     def check(self) -> None:
         """Ask some of the questions."""
-        for text in self.random.sample(list(QUESTIONS), 7):
+        for text in self.random.sample(list(QUESTIONS), 8):
             assert _bag(self.db.query(text).fetchall()) == _bag(QUESTIONS[text](self.model)), text
         k = self.random.randrange(3)
         want = sum(_k(self.model, a) == k for a, _ in self.model.pairs("t"))
@@ -214,3 +217,47 @@ def test_what_is_cached_follows_random_changes(tmp_path: pathlib.Path, seed: int
     history = _History(tmp_path / "db.duckdb", Random(seed))
     history.run(40)
     history.db.close()
+
+
+def _counts(db: graphdb.Database, pattern: str, count: str, order: str = "ORDER BY n DESC, t") -> tuple[Any, ...]:
+    found = db.query(f"MATCH {pattern} RETURN type(r) AS t, {count} AS n {order}")
+    return found.columns, found.fetchall()
+
+
+@pytest.mark.parametrize("seed", range(scaled(3)))
+def test_edges_are_counted_by_label_as_rows_are_added_up(seed: int) -> None:
+    """No two edges are parallel, so that statistics say how many there are; sums go through all edges."""
+    random, saved = Random(seed), False
+    p, q, l, missing = (f"<urn:graphdb:{name}>" for name in ("p", "q", "l", "missing"))
+    patterns = ["()-[r]->()", f"REPEATABLE ELEMENTS (a)<-[r:{p}|{q}]-(b)", f"()-[r:!{p}]->()", f"(a)-[r:{l}]->(b)"]
+    patterns += [f"()-[r:{l}|rdf:type|{missing}]->()", "(a)-[r]->(b) WHERE type(r) <> 'q'", "(a)-[r]->(a)"]
+    with graphdb.connect(threads=1, device="cpu") as db:
+        db.load(io.BytesIO(b"".join(b"<urn:v0> <urn:graphdb:%c> <urn:v1> .\n" % each for each in b"pql")), "nt")
+        for _ in range(15):
+            a, b = (f"<urn:v{random.randrange(8)}>" for _ in "ab")
+            label = f"<urn:graphdb:{random.choice('pql')}>"
+            typed = f"{a} <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> {b} ."
+            literal = f'{a} {label} "{random.randrange(3)}" .'
+            match random.randrange(8):
+                case 0 | 1 if not saved:
+                    db.load(io.BytesIO("\n".join([f"{a} {label} {b} .", typed, literal]).encode()), "nt")
+                case 2:
+                    db.apply([(a, label, b)])
+                case 3:
+                    db.apply(None, [(a, label, b)])
+                case 4:
+                    db.query(f"CREATE ({{m: 1}})-[:{random.choice('pq')} {{w: 1}}]->()")
+                case 5:
+                    db.query(f"MATCH ()-[r:{random.choice([p, q])}]->() WITH r LIMIT 1 DELETE r")
+                case 6:
+                    db.query(f"MATCH (a)-[:{p}]->() WITH a LIMIT 1 DETACH DELETE a")
+                case _:
+                    db.query(random.choice(["COMMIT", "ROLLBACK"]) if saved else "BEGIN")
+                    saved = not saved
+            for pattern in patterns:
+                want = _counts(db, pattern, "sum(1)")
+                assert _counts(db, pattern, "count(r)") == want, pattern
+                assert _counts(db, pattern, "count(*)", "ORDER BY n DESC, t LIMIT 2")[1] == want[1][:2], pattern
+        assert "statistics say how many matches there are of each" in str(
+            db.query("EXPLAIN MATCH ()-[r]->() RETURN type(r), count(*)").fetchall()
+        )

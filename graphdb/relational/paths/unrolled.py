@@ -274,7 +274,7 @@ def _needed(version: Version, bound: BoundPattern, needs: Wanted, used: Collecti
     edges = {number for number, edge in enumerate(bound.edges) if edge.name in names}
     vertices = {i for i, info in enumerate(bound.vertices) if info.name in names}
     vertices |= {end for edge in edges for end in (bound.edges[edge].source, bound.edges[edge].target)}
-    return replace(needs, vertices=tuple(sorted(vertices)), edges=tuple(sorted(edges)))
+    return replace(needs, vertices=tuple(sorted(vertices)), edges=tuple(sorted(edges)), by_label=False)
 
 
 def _path(trace: Trace, bound: BoundPattern, known: Mapping[str, SqlValue]) -> SqlValue:

@@ -7,6 +7,7 @@ what is found out here reaches the plan as :class:`~graphdb.pattern.graph.Wanted
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from graphdb.common.errors import ExecutionError, ParameterError
@@ -113,14 +114,30 @@ def wanted(
     skip, limit = window
     enough = skip + limit if streams and limit is not None else None
     facts = {known[part] for part in walk(parts) if isinstance(part, ast.Property) and part in known} - edges
-    return Wanted(tuple(sorted(vertices)), tuple(sorted(edges)), False, enough, duplicates, tuple(sorted(facts)))
+    by_label = bool(edges) and duplicates != "keep" and not facts and _takes_labels(parts, items, bound)
+    found = Wanted(tuple(sorted(vertices)), tuple(sorted(edges)), False, enough, duplicates, tuple(sorted(facts)))
+    return replace(found, by_label=by_label)
 
 
-def named_beside(node: object, known: Collection[ast.Property]) -> set[str]:
-    """Return the variables in a piece of syntax, but for those in some expressions."""
+def _takes_labels(parts: object, items: Iterable[ast.ReturnItem], bound: BoundPattern) -> bool:
+    """Whether nothing is read of a pattern but the labels of edges, and how many matches there are."""
+    elements = {*bound.variables, *(v.name for v in bound.vertices), *(edge.name for edge in bound.edges)}
+    calls = (part for part in walk(parts) if isinstance(part, ast.FunctionCall))
+    labels = {call for call in calls if _is_label(call, bound) or _counts_matches(call, bound)}
+    return named_beside(parts, labels) <= {item.alias for item in items} - elements
+
+
+def _is_label(call: ast.FunctionCall, bound: BoundPattern) -> bool:
+    """Whether a call is for the label of an edge of a pattern, ``type(r)``."""
+    edges = [each.name for each in call.arguments if isinstance(each, ast.Variable) and each.name in bound.edge_of]
+    return call.name.lower() == "type" and len(edges) == len(call.arguments) == 1
+
+
+def named_beside(node: object, known: Collection[ast.Expression]) -> set[str]:
+    """Return the variables in a piece of syntax, but for those in some properties or calls."""
     if isinstance(node, ast.Variable):
         return {node.name}
-    if isinstance(node, ast.Property) and node in known:
+    if isinstance(node, ast.Property | ast.FunctionCall) and node in known:
         return set()
     return set().union(*(named_beside(part, known) for part in parts_of(node)))
 
