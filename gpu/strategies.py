@@ -18,8 +18,8 @@ import numpy as np
 from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.beside import SearchesBeside
 from graphdb.gpu.code.launch import Device, faults
-from graphdb.gpu.data.graph import DeviceGraph
-from graphdb.gpu.data.residency import lists_read
+from graphdb.gpu.data.graph import WHOLE_LISTS, DeviceGraph
+from graphdb.gpu.data.residency import copy_of, lists_read
 from graphdb.gpu.data.searched import SearchedLists
 from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.run import Join
@@ -206,7 +206,7 @@ class Strategies:
             found = strategy.run(plan, control, limit)
             if not whole or self._beside is None:
                 return found
-            return timed(found, partial(self.beside.note, plan, False, strategy.name))
+            return timed(found, partial(self._note, plan, False, strategy.name))
 
         if strategy.name != "search":
             with self._using(plan, False):
@@ -231,10 +231,12 @@ class Strategies:
                 failed = error if again or isinstance(error, Refused) or self._begins_again(plan) else None
             finally:
                 self._reading.remove(queue)
+            joined = failed is not None
             if failed is not None:
                 self._failed(plan, False, failed)
+            failed = None  # whose traceback holds all that the search had on the device
             self._device.memory.evict(None)  # a search, or a join by segments, wants its room in one piece
-            if failed is not None:
+            if joined:
                 break
         with self._using(plan, False):
             yield from self.join.run(plan, control, limit)
@@ -258,13 +260,18 @@ class Strategies:
             started = time.monotonic()
             found = self._counted(strategy, plan, control, limit)
             if whole and self._beside is not None:
-                self.beside.note(plan, True, strategy.name, time.monotonic() - started)
+                self._note(plan, True, strategy.name, time.monotonic() - started)
             return found
         except (Refused, MemoryLimitError) as error:
             if strategy.name != "search" or (self.hint == "search" and not isinstance(error, Refused)):
                 raise
             self._failed(plan, True, error)
         return self._counted(self.join, plan, control, limit)
+
+    def _note(self, plan: PhysicalPlan, counting: bool, strategy: str, seconds: float) -> None:
+        """Learn what a run of all matches took, unless it copied what later ones find on the device."""
+        if strategy != "search" or not self._searched.copies(plan, counting):
+            self.beside.note(plan, counting, strategy, seconds)
 
     def _counted(self, strategy: Strategy, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
         """Count by a strategy; once more where memory is too little: what is cached may stand in the midst of what is
@@ -322,13 +329,14 @@ class Strategies:
             self._searched.place(plan, counting, beside, self._device.rates, at_once=anew)
         used: list[object] = [plan.program if searched else plan]
         if by_segments:
-            used += [array for each in lists for array in (each.elements, *each.beside)]
+            copies = [(WHOLE_LISTS, array) for each in lists for array in (each.elements, *each.beside)]
         else:
             cliques = counting and plan.clique is not None
             used += [plan.clique.graph] if cliques and plan.clique is not None else plan.partitions
             used += [each.spans for each in plan.partitions]
-            used += [each.elements for each in lists if residency.divided(each.partition) is None]
-        with self._device.memory.using(used):
+            undivided = [each.elements for each in lists if residency.divided(each.partition) is None]
+            copies = [(copy_of(elements), elements) for elements in undivided]
+        with self._device.memory.using(used, copies):
             yield
 
 

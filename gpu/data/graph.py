@@ -83,6 +83,8 @@ def segment_layer(partition: Partition) -> DeviceLayer:
     return "short" if partition.layer == "direct" and segment_offsets(partition) == np.uint32 else partition.layer
 
 
+WHOLE_LISTS = "whole"
+"""What copies of lists are cached as that a join by segments reads whole: other runs have copies of their own."""
 CODED = "partition with codes"
 """What a copy of a partition with the codes of its edges is cached as."""
 
@@ -157,8 +159,8 @@ class DeviceGraph:
             return DevicePartition(layer, partition.groups, None, None, None, None, longest)
         upload, cached = self.memory.upload, self.memory.cached_or_built
         dtype = np.uint32 if layer == "short" else np.int64
-        offsets = cached("whole", partition.offsets, lambda: upload(partition.offsets, dtype))
-        neighbours = cached("whole", partition.neighbours, lambda: upload(partition.neighbours))
+        offsets = cached(WHOLE_LISTS, partition.offsets, lambda: upload(partition.offsets, dtype))
+        neighbours = cached(WHOLE_LISTS, partition.neighbours, lambda: upload(partition.neighbours))
         return DevicePartition(layer, partition.groups, offsets, neighbours, None, None, longest)
 
     def oriented(self, oriented: Oriented) -> DevicePartition:

@@ -114,8 +114,8 @@ class DeviceMemory:
         """Bytes of page-locked host memory."""
         self.slabs = Slabs(self.pinned)
         """Page-locked memory for rows."""
-        self._used: Counter[int] = Counter()
-        """Originals whose copies runs use now, by identity."""
+        self._used: Counter[tuple[str, int]] = Counter()
+        """Copies that runs use now, as in the cache; those without a name are all that there are of an original."""
         self.uploaded = 0
         """Bytes that were copied to the device so far."""
         self._paged = 0
@@ -263,12 +263,16 @@ class DeviceMemory:
 
     def is_used(self, original: object) -> bool:
         """Whether a run uses copies of something."""
-        return self._used[id(original)] > 0
+        with self._lock:
+            return any(used == id(original) for _, used in self._used)
 
     @contextmanager
-    def using(self, originals: Iterable[object]) -> Iterator[None]:
-        """Evict no copy of these while the context is entered: a run would only have to make it again."""
-        marks = [id(original) for original in originals]
+    def using(self, originals: Iterable[object], copies: Iterable[tuple[str, object]] = ()) -> Iterator[None]:
+        """Evict no copy of these, and none of ``copies``, each a name and an original, while the context is entered: a
+        run would only have to make it again.
+        """
+        marks = [("", id(original)) for original in originals]
+        marks += [(what, id(original)) for what, original in copies]
         with self._lock:
             self._used.update(marks)
         try:
@@ -322,7 +326,7 @@ class DeviceMemory:
         there is none.
         """
         for key, entry in self._cache.items():
-            if key[1] not in self._used and entry.copy.nbytes:
+            if key not in self._used and ("", key[1]) not in self._used and entry.copy.nbytes:
                 del self._cache[key]
                 return int(entry.copy.nbytes)
         return None

@@ -119,6 +119,8 @@ class _Wanted:
         Seconds that it takes to place them.
     least
         Bytes of the link that a search takes then.
+    fresh
+        Whether they were placed for the latest search, which copies them.
     """
 
     lists: Sequence[Lists]
@@ -128,6 +130,7 @@ class _Wanted:
     least: float
     lost: float = 0.0
     times: int = 1
+    fresh: bool = False
     now: tuple[Sequence[Placement | None], float] = (), 0.0
     """What :meth:`bytes` said last, of which placements."""
 
@@ -182,6 +185,7 @@ class SearchedLists:
         wanted = self._wanted(plan, counting, beside, rates)
         if wanted is None:
             return
+        wanted.fresh = False
         placed = [self._residency.placed(each) for each in wanted.lists]
         if same(placed, wanted.placements):
             return
@@ -194,10 +198,15 @@ class SearchedLists:
         ):
             return
         # Others that were placed for another plan's searches are lost to that.
-        wanted.lost = 0.0
+        wanted.lost, wanted.fresh = 0.0, True
         others = any(each is not None and each.searched for each in placed)
         wanted.times = min(2 * wanted.times, MOST_OFTEN) if others else 1
         self._residency.replace(wanted.lists, wanted.placements)
+
+    def copies(self, plan: PhysicalPlan, counting: bool) -> bool:
+        """Whether a plan's latest search copied lists that were placed for it: those to come do not."""
+        wanted: _Wanted | None = plan.cache.get(self._key(counting))
+        return wanted is not None and wanted.fresh
 
     def _wanted(self, plan: PhysicalPlan, counting: bool, beside: int, rates: Rates) -> _Wanted | None:
         key = self._key(counting)

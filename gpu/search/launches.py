@@ -131,7 +131,7 @@ class SearchRun:
             blocks = module.resident("search", threads, shared)
             if not counting:
                 blocks = max(blocks - BLOCK // threads * device.processors, device.processors)
-            blocks = min(blocks, sizes.most or 1 << 30)
+            blocks = min(blocks, sizes.most or 1 << 30, tables.blocks.get(id(code), blocks))
             shares_bytes = warps * text.shares * width
             for each, most in ((warps * code.carried_bytes(width), CARRIED), (shares_bytes, SHARED)):
                 if each:
@@ -156,7 +156,7 @@ class SearchRun:
                     if blocks == 1:
                         raise
                     self._ring = shares = pool = desks = mail = None
-                    blocks = blocks * 3 // 4
+                    blocks = tables.blocks[id(code)] = blocks * 3 // 4
             self._columns = columns
             self._ready: NDArray[np.uint64] = device.pinned((sizes.blocks,), np.uint64)
             self._gone: NDArray[np.int64] = device.pinned((sizes.blocks,), np.int64)

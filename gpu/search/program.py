@@ -7,7 +7,7 @@ candidate sets are always asked as bits.
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -99,11 +99,15 @@ class SearchTables:
     ----------
     addresses
         Where each stands, by the member of the kernel's ``Run``.
+    blocks
+        For how many blocks of threads runs found memory, by what they compiled: as long as lists stand where they do,
+        later runs would ask for more in vain, which has the pool give back all that it has.
     """
 
     program: DeviceProgram
     cells: Any
     addresses: dict[str, int]
+    blocks: dict[int, int] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:

@@ -231,6 +231,50 @@ def test_lists_are_copied_in_pieces_where_what_is_free_is_in_pieces() -> None:
 
 
 @EMULATED
+def test_a_search_asks_once_for_memory_that_is_not_in_one_piece() -> None:
+    """For each time in vain, the pool gives all back that it has, and Python looks for garbage."""
+    plan = make_plan(pattern(4, TAILED, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
+    with emulator.installed(), mock.patch.object(Module, "resident", return_value=8):
+        device = choosing()
+        search = device.strategies.by_name["search"] = Search(device.device, device.graph, steal="across", depth=0)
+        memory, empty, vain = device.device.memory, device.device.memory.empty, list[int]()
+
+        def pieces(shape: Any, dtype: Any) -> Any:
+            if np.dtype(dtype) == np.uint32 and np.prod(shape) * 4 > 400:
+                vain.append(int(np.prod(shape)))
+                raise MemoryLimitError("no piece is so large")
+            return empty(shape, dtype)
+
+        with mock.patch.object(memory, "empty", pieces):
+            counts, times = [], []
+            for _ in range(3):
+                counts.append(search.count(plan, Control(), None) * plan.automorphisms)
+                times.append(len(vain))
+        assert set(counts) == {HostExecutor(1).count(plan)}
+        assert times[0] > 0
+        assert times[1:] == times[:1] * 2
+        assert 0 < search.launched < 8
+
+
+@EMULATED
+def test_a_search_that_copies_lists_that_were_placed_for_it_is_not_measured() -> None:
+    """Else the second one that did took so long that the plan was joined ever after."""
+    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(150, 6_000), counting="never")
+    with searching(2, plan) as device, mock.patch.object(SearchesBeside, "note") as noted:
+        those, moved = device.strategies.beside, []
+        assert those is not None
+        for _ in range(4):
+            before = [device.graph.residency.placed(each) for each in lists_read(plan, True)]
+            noted.reset_mock()
+            assert device.count(plan) > 0
+            after = [device.graph.residency.placed(each) for each in lists_read(plan, True)]
+            moved.append(before != after)
+            assert noted.called is not any(each.searched for each in after if before != after)
+        assert any(moved)
+        assert not moved[-1]
+
+
+@EMULATED
 def test_a_search_that_got_too_little_memory_is_tried_again() -> None:
     """After one run, then two, then four: others may have had the memory that it needs."""
     plan = make_plan(pattern(4, TAILED, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")

@@ -22,7 +22,7 @@ from graphdb.gpu.data import graph as data_graph
 from graphdb.gpu.data import residency
 from graphdb.gpu.data.divided import can_be_divided
 from graphdb.gpu.data.memory import DeviceMemory
-from graphdb.gpu.data.residency import Residency, lists_of_plan
+from graphdb.gpu.data.residency import Residency, copy_of, lists_of_plan
 from graphdb.gpu.join import crowding, pieces, segmentation
 from graphdb.gpu.join.pieces import Run
 from graphdb.gpu.join.run import Join
@@ -167,6 +167,14 @@ def without_memory(*_: Any) -> Iterator[Any]:
     yield
 
 
+def holding_memory(search: Search, *_: Any) -> Iterator[Any]:
+    """A run that finds too little for the rest of what it needs."""
+    with search.device.active():
+        held = search.device.memory.empty(search.device.memory.budget // 2, np.uint8)
+    raise MemoryLimitError("too little")
+    yield held
+
+
 LONG_TAIL = [*TRIANGLE, (2, 3, (1,), True)]
 
 
@@ -258,8 +266,16 @@ def test_rows_of_such_searches() -> None:
         assert not searched.called
         assert rows(device, plan) == rows(host, plan) != {}
         assert searched.called
-        searched.side_effect = without_memory
-        assert rows(device, plan) == rows(host, plan)
+        searched.side_effect, left = holding_memory, list[int]()
+
+        def joined(self: Any, *arguments: Any) -> Iterator[Any]:
+            left.append(self.device.memory.free_bytes())
+            return run(self, *arguments)
+
+        run = Join.run
+        with mock.patch.object(Join, "run", joined):
+            assert rows(device, plan) == rows(host, plan)
+        assert left[0] > device.device.memory.budget // 2, "a join finds the room of the search that failed"
         assert device.strategies.of_all(plan, False).name == "join"
 
 
@@ -374,3 +390,23 @@ def test_a_join_by_segments_has_the_room_of_what_a_search_read() -> None:
             with strategies._using(plan, True, searched=searched):
                 assert strategy.count(plan, control, None) * plan.automorphisms == wanted > 0
             assert device.device.memory.used_bytes <= device.device.memory.budget
+
+
+@EMULATED
+@pytest.mark.parametrize("searched", [True, False])
+def test_a_run_keeps_no_copies_of_its_lists_that_it_does_not_read(searched: bool) -> None:
+    """A join by segments has copies of its own: neither they nor those of others may take the other's room."""
+    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(80, 900), counting="never")
+    by_segments = mock.patch.object(Residency, "away_seconds", return_value=1e9)
+    undivided = mock.patch.object(residency, "can_be_divided", return_value=False)
+    with emulator.installed(), by_segments, undivided, mock.patch.object(residency, "WHOLE", 0.0):
+        device = within(1 << 20)
+        memory, (partition,) = device.device.memory, {id(each): each for each in plan.partitions}.values()
+        elements = partition.neighbours
+        assert device.strategies.join.segments(plan, True) is not None
+        with device.strategies._using(plan, True, searched=searched), memory.active():
+            device.graph.array(elements)
+            device.graph.lists(partition, True)
+            memory.evict(None)
+            assert memory.is_cached(copy_of(elements), elements) is searched
+            assert memory.is_cached(data_graph.WHOLE_LISTS, elements) is not searched
