@@ -178,7 +178,10 @@ class KeyIndex:
 
     def note(self, change: Changes) -> None:
         """Note what came and went."""
-        removed, added = (rows[rows[:, 0] == self._label, 1:].tolist() for rows in (change.removed, change.added))
+        removed, added = (
+            rows[(rows[:, 0] == self._label) & (rows[:, 2] >= LITERAL_BASE), 1:].tolist()
+            for rows in (change.removed, change.added)
+        )
         lost = {vertex for vertex, _ in removed}
         self._anew |= lost
         self._added = [row for row in self._added if row[0] not in lost]

@@ -130,3 +130,17 @@ def test_any_of_several_values(db: graphdb.Database) -> None:
             found = db.query("MATCH (a) WHERE a.key = $x RETURN a", x=value).fetchall()
             assert sorted(vertex.iri for (vertex,) in found) == expected
     assert indexed(db)
+
+
+def test_edges_of_a_propertys_name_are_no_values(db: graphdb.Database) -> None:
+    """A key may become an edge type, too, once its index is read."""
+    db.query("UNWIND range(1, 30) AS i CREATE (:A {row: i, key: i % 3})")
+    for value in range(LOOKS + 2):
+        looked_up(db, value % 3)
+    db.query("CREATE (:A {row: 100, key: 1})")
+    assert looked_up(db, 1) == [*range(1, 31, 3), 100]
+    assert indexed(db)
+    db.query("MATCH (a:A {row: 100}) CREATE (a)-[:key]->(:C)")
+    assert looked_up(db, 1) == [*range(1, 31, 3), 100]
+    db.query("MATCH (a:A {row: 100})-[r:key]->(:C) DELETE r")
+    assert looked_up(db, 1) == [*range(1, 31, 3), 100]
