@@ -36,7 +36,7 @@ SUBQUERIES = (
     "NOT EXISTS {{ ({0})-[:S]->(z:A) }}",
     "EXISTS {{ ({0})-[:R]->(z) WHERE z.k > coalesce({0}.k, 0) }}",
     "EXISTS {{ MATCH ({0})-[:R]->(z) WHERE NOT (z)-[:S]->() RETURN z }}",
-    "EXISTS {{ ({0})-[y:R]->() WHERE y.w > 0 }}",
+    "EXISTS {{ ({0})-[e:R]->() WHERE e.w > 0 }}",
     "EXISTS {{ ({0})-[:R]->(z) WHERE EXISTS {{ (z)-[:S]->({{k: 1}}) }} }}",
     "COUNT {{ ({0})-[:R]->() }} > 1",
     "COUNT {{ MATCH ({0})-[:R]->(z) MATCH (z)-[:S]-(w) RETURN w }} = 1",
