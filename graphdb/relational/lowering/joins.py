@@ -149,20 +149,9 @@ class Joins:
         """
         raise NotImplementedError
 
-    def _joined(
-        self,
-        left: Relation,
-        bound: BoundPattern,
-        live: Collection[str],
-        how: str,
-        duplicates: Duplicates = "keep",
-        then: Sequence[ast.ClauseNode] = (),
-    ) -> Relation:
-        """Join rows with the bindings of a pattern that starts from them.
-
-        ``duplicates`` says what is needed of equal bindings, and ``then`` which clauses follow.
-        """
-        return self._joined_anew(left, bound, live, how, duplicates, then, renumbers=False)[1]
+    def _joined(self, left: Relation, bound: BoundPattern, live: Collection[str]) -> Relation:
+        """Join rows, which keep their numbers, with the bindings of a pattern that starts from them."""
+        return self._joined_anew(left, bound, live, "join", renumbers=False)[1]
 
     def _joined_anew(
         self,
@@ -175,7 +164,11 @@ class Joins:
         *,
         renumbers: bool = True,
     ) -> tuple[Relation, Relation]:
-        """Join rows as :meth:`_joined` does; return them, which may have other numbers by then, and what is joined."""
+        """Join rows with the bindings of a pattern that starts from them; return the rows, and what is joined.
+
+        ``duplicates`` says what is needed of equal bindings, and ``then`` which clauses follow; where it
+        ``renumbers``, the rows may have other numbers by then.
+        """
         view = self._bindings_view()
         pattern = bindings_of(bound, self._snapshot.edges, view)
         shared = [name for name in bound.variables if name in left.variables]

@@ -121,7 +121,7 @@ class Matches(Traversals):
                 found = self._with_paths(start, matches, live, _drops(rest[0]), _least(rest[0]))
                 return self._by_row(left, [found], live, how, rest)
             joined = [
-                _aliased(self._joined(left, self._bound_from(v.matches, left), live | {*v.same.values()}, "join"), v)
+                _aliased(self._joined(left, self._bound_from(v.matches, left), live | {*v.same.values()}), v)
                 for v in versions
             ]
             return self._by_row(left, list(map(_numbered, joined)), live, how, rest)

@@ -199,7 +199,7 @@ class Subqueries(Semijoins):
             if {link.source, link.target} <= at.keys() & known.keys():  # else there are far more matches than rows take
                 test = EdgeTest(at[link.source], at[link.target], link.labels, link.directed, negated=False)
                 bound.edge_tests.append(test)
-        joined = self._joined(left, bound, keep, "join")
+        joined = self._joined(left, bound, keep)
         joined = self._filtered(replace(joined, variables={**joined.variables, ROW: AT}), keep | {ROW})
         sql, found = self._projecting(joined).select([ROW], value)
         r = f"r{suffix}"
