@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,18 +17,15 @@ from graphdb.common.errors import (
     ExecutionError,
     GraphDBError,
     NotSupportedError,
-    ParseError,
     QueryInterrupted,
     QueryTimeout,
-    TypeMismatchError,
     placed,
 )
 from graphdb.common.stopping import check_stop
 from graphdb.live import definitions
-from graphdb.live.aggregates.grouping import Accumulators, signature_of
-from graphdb.live.aggregates.groups import TABLES, Groups
-from graphdb.live.aggregates.over_groups import NotGrouped
-from graphdb.live.answers import ADDED, FORMER, FRESH, NOTHING, REMOVED, Answer, Written
+from graphdb.live.aggregates.groups import Groups
+from graphdb.live.answers import FRESH, NOTHING, Answer, Written
+from graphdb.live.binding import Binder
 from graphdb.live.definitions import Definition
 from graphdb.live.engine import Engine
 from graphdb.live.former import Former
@@ -37,34 +33,23 @@ from graphdb.live.matches.concerned import labels_read
 from graphdb.live.matches.delta import Net
 from graphdb.live.matches.matching import Batch
 from graphdb.live.matches.reaching import Everywhere
-from graphdb.live.matches.required import NotIncremental
 from graphdb.live.prepared import PreparedQueries
 from graphdb.live.rows.anew import RowsAnew
-from graphdb.live.rows.first_rows import FirstRows
+from graphdb.live.rows.answer_writer import AnswerWriter
 from graphdb.live.rows.gathered import Gathered
 from graphdb.live.rows.of_matches import Rows
+from graphdb.live.rows.whole import WholeAnswers
 from graphdb.live.standing import UNCONCERNED, Branch, Standing, Took
-from graphdb.live.whole import WholeAnswers
 from graphdb.plan.executor import Overran
-from graphdb.relational.query import Prepared
-from graphdb.results.display import made_in_python
-from graphdb.storage.file.prepared_sql import execute
 
 if TYPE_CHECKING:
     import duckdb
 
-    from graphdb.common.values.types import Column
-    from graphdb.relational.program import Program
     from graphdb.relational.session.state import State
     from graphdb.relational.snapshot import Snapshot
     from graphdb.storage.graph.changes import Changes
 
 Ints = NDArray[np.int64]
-
-_EXCESS = 10
-"""Changes are dropped once there are more than their budget by this part of it."""
-_AGED = 60.0
-"""Seconds between two looks for changes that are too old."""
 
 
 class Maintenance:
@@ -74,8 +59,9 @@ class Maintenance:
         self._state = state
         self.engine = engine
         self._former = Former(state)
-        self._whole = WholeAnswers(state, engine, self._former)
         self._prepared = PreparedQueries()
+        self._binder = Binder(engine, self._prepared, self._former)
+        self._writer = AnswerWriter(WholeAnswers(state, engine, self._former))
         self._standing: dict[int, Standing] = {}
         self._epoch = -1
         self._definitions = -1
@@ -141,7 +127,7 @@ class Maintenance:
                 self._last_batch = batch
             for number, written in changed.items():
                 with self._following(each := self._standing[number]):
-                    self._budget(Answer(raw, each.definition), each, sum(written))
+                    self._writer.prune(Answer(raw, each.definition), each, sum(written))
 
     @contextmanager
     def _following(self, each: Standing) -> Iterator[None]:
@@ -184,35 +170,13 @@ class Maintenance:
         answer = Answer(raw, each.definition)
         why, written = self._by_delta(raw, each, net, batch)
         if written is None:
-            written = self._written(raw, each, answer, batch, why)
+            written = self._writer.write(raw, each, answer, batch, why)
         places = {part.matcher.place for part in each.parts if part.matcher is not None} - {"cpu"}
         place = ", ".join(sorted(places)) or "cpu"
         strategy = "delta plans" if place == "cpu" else f"delta plans on {place}"
         strategy = strategy if why is None else f"compared: {why}"
         number = batch if any(written) else 0
         each.took.append(Took(number, updates, *written, strategy, time.perf_counter() - started))
-        return written
-
-    def _written(
-        self, raw: duckdb.DuckDBPyConnection, each: Standing, answer: Answer, batch: int, why: str | None
-    ) -> Written:
-        """Write what the tables of rows added and removed have, or the whole answer where ``why`` says so."""
-        found = True
-        if why is not None:
-            begun = time.perf_counter()
-            self._whole.anew(raw, each)
-            answer.compare()
-            self._note(raw, each, begun)
-        else:
-            if each.accumulators is not None:
-                Groups(raw, each.definition, each.accumulators).follow(partial(self._whole.aggregate, raw, each))
-            answer.net()
-            if each.window is not None:
-                found = FirstRows(raw, answer, each).follow(partial(self._whole.first, raw, each))
-        written = answer.write(batch, whole=why is not None) if found else NOTHING
-        for branch in each.branches:
-            branch.at_once = None  # the tables may have other types
-        self._drop(raw, each)
         return written
 
     def _passes(self, each: Standing, net: Net) -> bool:
@@ -255,15 +219,15 @@ class Maintenance:
             return each.never
         if net is None:
             each.forget()
-            self.bind(each, snapshot)
+            self._binder.bind(each, snapshot)
             return "not all changes are known"
         if any(part.delta is None for part in each.parts):
             with self._former.opened() as state:
-                self.bind(each, state)
+                self._binder.bind(each, state)
         bound = each.bound
         before = [(part.delta, part.resources) for part in each.parts]
         if any(part.concerned(net) for part in each.parts):
-            self.bind(each, snapshot)
+            self._binder.bind(each, snapshot)
         if each.why is not None:
             return each.why
         batches: list[Batch] = []
@@ -276,7 +240,7 @@ class Maintenance:
             batches.append(batch)
         if len(batches) < len(each.parts):
             return "it was not maintained by delta plans in this way before"
-        return self._lacks(raw, each) or batches
+        return self._writer.lacks(raw, each) or batches
 
     def _matched(
         self,
@@ -337,103 +301,12 @@ class Maintenance:
         """Return a continuous query with its delta plans, where it has some, over the graph of now."""
         each.why, snapshot = each.never, self._snapshot()
         if each.why is None and any(part.matcher is None for part in each.parts):
-            self.bind(each, snapshot)
+            self._binder.bind(each, snapshot)
             for part in each.parts if each.why is None else ():
                 part.prepare(self.engine, snapshot)
         if each.why is not None:
             each.labels = labels_read(each.query, snapshot, each.definition.text)
         return each
-
-    def bind(self, each: Standing, snapshot: Snapshot) -> None:
-        """Find out in which way delta plans maintain a query, if they do, over the names of one state."""
-        before, each.accumulators = each.accumulators, None
-        self._prepared.drop(each.definition.number)
-        self._former.rename(each.definition.number)
-        try:
-            found = [self._bind(each, branch, snapshot) for branch in each.branches]
-            first = each.branches[0]
-            if any(branch.columns != first.columns for branch in each.branches) or len({*map(repr, found)}) > 1:
-                raise NotGrouped("the parts of a UNION have columns of different types")
-            types = first.types if found[0] is None else found[0].types
-            if each.window is not None and each.window.unordered(types):
-                raise NotIncremental("its rows are ordered by values of several types, or of others than SQL orders")
-            each.why, each.accumulators = None, found[0]
-        except (NotIncremental, NotGrouped) as error:
-            each.why = str(error)
-            for branch in each.branches:
-                branch.forget()
-        each.grouped = each.grouped and each.accumulators == before
-
-    def _bind(self, each: Standing, branch: Branch, snapshot: Snapshot) -> Accumulators | None:
-        """Bind what is followed of a branch in the first way that maintains it, and return what follows its groups.
-
-        Raises
-        ------
-        NotIncremental, NotGrouped
-            There is no such way.
-        """
-        for way in branch.ways:
-            branch.way = way
-            try:
-                columns = self._bound(each, branch, snapshot)
-                branch.columns = signature_of(columns)
-                branch.types = {column.sql_name: None if column.many else column.type for column in columns}
-                found = None
-                if each.grouping is not None:
-                    edges = (edge for part in way.parts if part.delta for edge in part.delta.pattern.edges)
-                    parallel = any(edge.parallel for edge in edges)
-                    found = each.grouping.typed(columns, snapshot, each.definition.text, parallel=parallel)
-            except (NotIncremental, NotGrouped) as error:
-                why = error
-                way.forget()
-                continue
-            for other in branch.ways:
-                if other is not way:
-                    other.forget()
-            return found
-        raise why
-
-    def _bound(self, each: Standing, branch: Branch, snapshot: Snapshot) -> Sequence[Column]:
-        """Bind what is followed of a branch, and return the columns of its rows; raises NotIncremental."""
-        text = each.definition.text
-        bound = [part.bind(self.engine, snapshot) for part in branch.way.parts]
-        prepared: Prepared | Program = bound[0]
-        if branch.way.asked_anew:
-            try:
-                branch.refuse_inexact(self.engine, text, snapshot)
-                with self.engine.prepared(branch.query, text, snapshot, whole=False) as (_, prepared):
-                    if prepared.computing is not None:
-                        raise NotIncremental("Python computes a part of it")
-                    self._prepared.put(branch.key, snapshot, prepared)
-            except (
-                BindError,
-                ParseError,
-                TypeMismatchError,
-            ) as error:  # if it is wrong as it is written, too, this is told then
-                raise NotIncremental(error.message) from None
-        if any(made_in_python(column.type) for column in prepared.projection.columns):
-            raise NotIncremental("Python computes a part of it")
-        return prepared.projection.columns
-
-    # --- groups
-
-    @staticmethod
-    def _lacks(raw: duckdb.DuckDBPyConnection, each: Standing) -> str | None:
-        """Return what of a query is to be stored, and is not; None where all is."""
-        if each.accumulators is not None and not each.grouped:
-            each.grouped = Groups(raw, each.definition, each.accumulators).are_there()
-            if not each.grouped:
-                return "its groups are not stored yet"
-        if each.window is not None and not FirstRows(raw, Answer(raw, each.definition), each).are_there():
-            return "its first rows are not stored yet"
-        return None
-
-    @staticmethod
-    def _note(raw: duckdb.DuckDBPyConnection, each: Standing, begun: float) -> None:
-        """Note what an answer that aggregates took anew."""
-        if each.accumulators is not None:
-            seconds = time.perf_counter() - begun
-            each.pace.compared(seconds, Groups(raw, each.definition, each.accumulators).matches())
 
     # --- what is stored
 
@@ -453,7 +326,7 @@ class Maintenance:
         each = Standing(definition)
         each.why = each.never
         if each.why is None:
-            self.bind(each, self._snapshot())
+            self._binder.bind(each, self._snapshot())
         if each.why is not None:
             each.labels = labels_read(each.query, self._snapshot(), definition.text)
         if each.why is not None and definition.watch is not None:
@@ -466,9 +339,7 @@ class Maintenance:
                 hint="leave out table = false",
             )
         if definition.stored or each.accumulators is not None or each.window is not None:
-            begun = time.perf_counter()
-            self._whole.make(raw, each)
-            self._note(raw, each, begun)
+            self._writer.make(raw, each)
         else:
             with self._rows(raw, each, each.branches[0], ()) as rows:
                 rows.make_none(FRESH)
@@ -482,28 +353,11 @@ class Maintenance:
                     hint=f"RETURN … AS {name}_",
                 )
         answer.create()
-        self._drop(raw, each)
+        self._writer.drop(raw, each)
         definitions.write(raw, definition)
         self._state.observed.redefine()
         self._standing[definition.number] = each
         return each
-
-    def _budget(self, answer: Answer, each: Standing, rows: int) -> None:
-        """Note that so many rows of changes came, and drop old ones as the query's options have it."""
-        own, now = each.definition, time.monotonic()
-        each.stored_rows = answer.rows() if each.stored_rows is None else each.stored_rows + rows
-        due = each.stored_rows > own.changes + own.changes // _EXCESS
-        if own.retention is not None and now - each.looked > _AGED:
-            each.looked, due = now, True
-        if due:
-            answer.prune()
-            each.stored_rows = answer.rows()
-
-    @staticmethod
-    def _drop(raw: duckdb.DuckDBPyConnection, each: Standing) -> None:
-        """Drop what a batch made for a query."""
-        for table in (ADDED, REMOVED, FRESH, FORMER, *(TABLES if each.grouping is not None else ())):
-            execute(raw, f"DROP TABLE IF EXISTS {table}")
 
     @staticmethod
     def _broken(each: Standing, error: GraphDBError) -> GraphDBError:

@@ -20,26 +20,18 @@ from graphdb.common.stopping import stopping
 from graphdb.execute.counting.crt import as_integers, total
 from graphdb.execute.counting.plan_run import count_by_vertex, count_matches
 from graphdb.pattern.bind import BoundPattern
-from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
+from graphdb.pattern.graph import Wanted
 from graphdb.plan.executor import Block, Control, Executor
-from graphdb.plan.passes.counting import WORTH, explosive
-from graphdb.plan.passes.pipeline import counted_plan, make_plan, without_matches
-from graphdb.plan.physical import BundledCount, PhysicalPlan
-from graphdb.relational.arguments import Arguments
+from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.edges.assignment import Chooser, Scanned
-from graphdb.relational.edges.bundles import is_searched, multiplied, numbers_bytes, vertices_alone
-from graphdb.relational.edges.parallel_edges import ends_of, with_scan, with_weights
-from graphdb.relational.edges.subsets import among, subsets_between, subsets_of
-from graphdb.relational.filtering.candidates import Candidates
+from graphdb.relational.edges.bundles import multiplied
+from graphdb.relational.match_planner import MatchPlanner, asks_whether
 from graphdb.relational.projection.arrays import Beside, with_columns
 from graphdb.relational.projection.relation import BINDINGS
 from graphdb.relational.snapshot import Snapshot
 from graphdb.storage.arrays.arrow import table_of
-from graphdb.storage.arrays.sorted_sets import both
-from graphdb.storage.graph.derived.edge_subset import EdgeSubset
 
 if TYPE_CHECKING:
-    from graphdb.common.duckdb.connection import Connection
     from graphdb.relational.profile import Profile
 
 Ids = NDArray[np.int64]
@@ -52,7 +44,7 @@ _TOGETHER = 1 << 16
 """Rows from which on blocks are handed on: a search gives some thousand at a time."""
 
 
-class MatchRun:
+class MatchRun(MatchPlanner):
     """Plans and runs the matches of one query; a context manager, which limits their time.
 
     Parameters
@@ -86,13 +78,9 @@ class MatchRun:
         progress: Progress | None = None,
         depth: int = 0,
     ) -> None:
+        super().__init__(snapshot, executor, text, arguments, bindings_bytes)
         self._depth = depth
         self._progress = progress
-        self._snapshot = snapshot
-        self.executor = executor
-        self._text = text
-        self._arguments = Arguments(arguments)
-        self._bindings_bytes = bindings_bytes
         self._threads = threads
         self._cancelled = cancelled
         self._deadline = None if timeout is None else time.monotonic() + timeout
@@ -102,16 +90,6 @@ class MatchRun:
         """What the match reported, once it ran."""
         self.profile: Profile | None = None
         """What is measured besides, for PROFILE."""
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The state of names and data that it reads."""
-        return self._snapshot
-
-    @property
-    def connection(self) -> Connection:
-        """Where its SQL runs."""
-        return self._snapshot.connection
 
     def __enter__(self) -> Self:
         self._limits = stopping(self._left(), self._cancelled)
@@ -146,79 +124,6 @@ class MatchRun:
     def _plan(self, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
         with self._snapshot.graph.watched(self.new_control().check):
             return self._planned(bound, needs)
-
-    def _planned(self, bound: BoundPattern, needs: Wanted, there: Mapping[str, Ids] | None = None) -> PhysicalPlan:
-        pattern = self._pattern(bound, needs, there)
-        return self._made((without_matches(pattern) if pattern.count_only else None) or pattern, bound, needs)
-
-    def _made(self, pattern: PatternGraph, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
-        def make() -> PhysicalPlan:
-            graph = self._snapshot.graph
-            return counted_plan(pattern, graph) or make_plan(pattern, graph, refine=self.executor.refine)
-
-        if needs.by_label and not Chooser(self._snapshot, bound, needs):
-            counted = counted_plan(pattern, self._snapshot.graph, by_label=True)
-            if counted is not None:
-                return counted
-        if bound.choices and (between := subsets_between(self._snapshot, bound, pattern, needs)):
-            return self._with_bundles(self._made_among(pattern, bound, needs, between), pattern, bound, needs)
-        plan = self._snapshot.plans.get_or_make(pattern, make)
-        if not bound.choices:
-            return self._with_bundles(plan, pattern, bound, needs)
-        chooses_all = Chooser(self._snapshot, bound, needs).chooses_all
-        plan = with_scan(self._snapshot, bound, pattern, plan, chooses_all=chooses_all)
-        if plan.scan is not None:
-            return plan
-        if not (subsets := subsets_of(self._snapshot, bound, pattern, plan)):
-            plan = with_weights(self._snapshot, bound, needs, pattern, plan)
-            return self._with_bundles(plan, pattern, bound, needs)
-        return self._with_bundles(self._made_among(pattern, bound, needs, subsets), pattern, bound, needs)
-
-    def _with_bundles(
-        self, plan: PhysicalPlan, pattern: PatternGraph, bound: BoundPattern, needs: Wanted
-    ) -> PhysicalPlan:
-        """Return a plan that matches the vertices alone where a search for all edges is long, or may be."""
-        graph = self._snapshot.graph
-        if not is_searched(plan) or (plan.cost < WORTH and not explosive(pattern, graph, plan)):
-            return plan
-        if (alone := vertices_alone(bound, pattern, needs, graph.type_label)) is None:
-            return plan
-        if numbers_bytes(graph, pattern, bound.choices) > self._bindings_bytes:
-            return plan
-        search = make_plan(alone, graph, refine=self.executor.refine)
-        own = plan.own_bytes + search.own_bytes
-        return replace(plan, bundled=BundledCount(search, pattern), count_only=False, own_bytes=own)
-
-    def _made_among(
-        self, pattern: PatternGraph, bound: BoundPattern, needs: Wanted, subsets: Mapping[int, EdgeSubset]
-    ) -> PhysicalPlan:
-        """Plan a match some of whose edges are among subsets."""
-        fulfilled = frozenset(number for number in subsets if not bound.choices[number].parallel)
-        asked = _asking(among(pattern, subsets), bound, needs, Chooser(self._snapshot, bound, needs, fulfilled))
-        plan = make_plan(asked, self._snapshot.graph, refine=self.executor.refine)
-        distinct = {id(each): each for each in subsets.values()}.values()
-        own = sum(each.nbytes for each in distinct)
-        return replace(plan, fulfilled=fulfilled, own_bytes=plan.own_bytes + own, subsets=tuple(distinct))
-
-    def _pattern(self, bound: BoundPattern, needs: Wanted, there: Mapping[str, Ids] | None = None) -> PatternGraph:
-        """Return a pattern with its candidates; vertices of names that ``there`` has must be of these, too."""
-        # Which edges a pattern leaves is not found anew for other values.
-        arguments = self._arguments if bound.edge_conditions else self._arguments.unnoted
-        candidates = Candidates(self._snapshot, self._text, arguments)
-        found = list(candidates.vertices(bound))
-        for vertex, ids in ends_of(self._snapshot, bound).items():
-            found[vertex] = restricted(found[vertex], ids)
-        if there:
-            joined = {end for edge in bound.edges for end in (edge.source, edge.target)}
-            for number, v in enumerate(found):
-                if v.name in there:
-                    any_there = v.candidates is None and number not in joined  # of those that some triple has
-                    ids = both(self._snapshot.graph.universe(), there[v.name]) if any_there else there[v.name]
-                    found[number] = restricted(v, ids)
-        pattern = PatternGraph(
-            tuple(found), tuple(bound.edges), tuple(bound.clauses), tuple(bound.edge_tests), tuple(bound.unequal)
-        )
-        return _asking(pattern, bound, needs, Chooser(self._snapshot, bound, needs))
 
     # --- running
 
@@ -392,7 +297,7 @@ class MatchRun:
     def _triples(self, plan: PhysicalPlan, needs: Wanted, control: Control) -> Iterator[Block]:
         """Run a match; where all of it is wanted, some rows at a time."""
         found = self.executor.run(plan, control)
-        return found if needs.limit is not None or _asks_whether(needs) else _together(found)
+        return found if needs.limit is not None or asks_whether(needs) else _together(found)
 
     def _count(self, plan: PhysicalPlan, needs: Wanted, bound: BoundPattern, control: Control) -> int:
         """The number of a pattern's matches."""
@@ -402,7 +307,7 @@ class MatchRun:
             weighed = self._weighed(partial(count_matches, plan.weighed), control)
             if weighed is not None:
                 return weighed
-        if _asks_whether(needs):
+        if asks_whether(needs):
             return int(any(block.count for block in self._blocks(plan, needs, bound, control)))
         counted = replace(needs, count_only=True)
         found = 0
@@ -453,20 +358,6 @@ class MatchRun:
                 raw.execute(f"INSERT INTO temp.{view} FROM _graphdb_block")
 
 
-def _asking(pattern: PatternGraph, bound: BoundPattern, needs: Wanted, chooser: Chooser) -> PatternGraph:
-    """Return a pattern with what is wanted of its matches, and of these by what finds their edges."""
-    vertices, edges = {*needs.vertices, *chooser.vertices}, {*needs.edges, *chooser.edges}
-    outputs = [bound.vertices[v].name for v in sorted(vertices)] + [bound.edges[e].name for e in sorted(edges)]
-    count_only = (needs.count_only and not chooser) or not outputs
-    return replace(
-        pattern,
-        outputs=() if count_only else tuple(outputs),
-        count_only=count_only,
-        limit=None if chooser.cuts else 1 if _asks_whether(needs) else needs.limit,
-        duplicates="keep" if count_only else "count" if needs.count_only else needs.duplicates,
-    )
-
-
 def _together(blocks: Iterable[Block]) -> Iterator[Block]:
     """Give the rows of blocks in fewer blocks: what is done once for each costs as much as some thousand rows."""
     waiting: list[Block] = []
@@ -501,15 +392,3 @@ def _columns(needs: Wanted, bound: BoundPattern) -> dict[str, str]:
     """Return the columns of bindings: by their names in SQL, the names of the pattern's elements."""
     vertices = {f"v{v}": bound.vertices[v].name for v in needs.vertices}
     return vertices | {f"e{e}": bound.edges[e].name for e in needs.edges}
-
-
-def _asks_whether(needs: Wanted) -> bool:
-    """Whether all that is wanted of a match is whether there is one."""
-    return needs.nothing and needs.duplicates == "drop"
-
-
-def restricted(vertex: PatternVertex, ids: Ids) -> PatternVertex:
-    """Return a pattern vertex that must also be one of some sorted vertices."""
-    if vertex.candidates is not None:
-        ids = both(vertex.candidates, ids)
-    return replace(vertex, candidates=ids)

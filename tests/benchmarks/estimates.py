@@ -20,7 +20,7 @@ from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVert
 from graphdb.plan.cost import estimate
 from graphdb.plan.ordering.order import matching_order
 from graphdb.plan.ordering.sample import best_order, modelled
-from graphdb.relational import match_run
+from graphdb.relational import match_planner
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 from tests.benchmarks import counting, datasets
@@ -33,7 +33,7 @@ Case = tuple[PatternGraph, DataGraph, int]
 def queries(name: str) -> Iterator[Case]:
     """The queries of a data set of triples, as the planner sees them."""
     seen: list[tuple[PatternGraph, DataGraph]] = []
-    original = match_run.make_plan
+    original = match_planner.make_plan
     database = graphdb.connect()
     database.load(datasets.source(name))
 
@@ -41,7 +41,7 @@ def queries(name: str) -> Iterator[Case]:
         seen.append((pattern, graph))
         return original(pattern, graph)
 
-    match_run.make_plan = spy  # type: ignore[assignment]
+    match_planner.make_plan = spy  # type: ignore[assignment]
     try:
         for query in datasets.queries(name):
             seen.clear()
@@ -50,7 +50,7 @@ def queries(name: str) -> Iterator[Case]:
             if seen:  # not a repeated text
                 yield (*seen[-1], int(count))
     finally:
-        match_run.make_plan = original
+        match_planner.make_plan = original
 
 
 def labelled(name: str) -> Iterator[Case]:

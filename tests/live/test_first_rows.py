@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.live.forms import window
-from graphdb.live.whole import WholeAnswers
+from graphdb.live.rows.whole import WholeAnswers
 from tests.fuzz import scaled
 from tests.live.test_parallel_edges import explained
 from tests.live.writes import Draw, bag, begin, check, check_history, opened, statement, strategies

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, event, given, note, settings
 from hypothesis import strategies as st
 
 import graphdb
-from graphdb.relational import match_run
+from graphdb.relational import match_planner
 from graphdb.relational.edges import bundles
 from tests.fuzz import scaled
 from tests.oracle.test_multigraph_counts import MOST
@@ -192,7 +192,7 @@ def test_choices_are_multiplied(multigraph: tuple[Counter[EDGE], int], pattern: 
     text = f"MATCH {mode} {pattern.text()} RETURN"
     note(f"{dict(data)}\n{text} {sum(found.values())}")
     with pytest.MonkeyPatch.context() as patch, database(data, vertices) as db:
-        patch.setattr(match_run, "WORTH", -1.0)
+        patch.setattr(match_planner, "WORTH", -1.0)
         event("multiplied" if "bundles" in str(db.query(f"EXPLAIN {text} v0.k, v1.k, count(*)")) else "searched")
         assert db.query(f"{text} count(*)").scalar() == sum(found.values())
         for ends in (1, 2):
@@ -257,7 +257,7 @@ def test_conditions_on_edges_of_bundles(multigraph: tuple[Counter[EDGE], int], p
     given = {"w": 1} if "$w" in text else {}
     note(f"{dict(data)}\n{text} {sum(found.values())}")
     with pytest.MonkeyPatch.context() as patch, weighted(data, vertices) as db:
-        patch.setattr(match_run, "WORTH", -1.0)
+        patch.setattr(match_planner, "WORTH", -1.0)
         event("multiplied" if "bundles" in str(db.query(f"EXPLAIN {text} v0.k, v1.k, count(*)", given)) else "searched")
         assert db.query(f"{text} count(*)", given).scalar() == sum(found.values())
         grouped: Counter[tuple[int, ...]] = Counter()
@@ -297,7 +297,7 @@ def test_edges_of_one_pair_choose_among_parallel_ones(monkeypatch: pytest.Monkey
     data = Counter({(0, 1, "R"): 2})
     pattern = Bundles(2, ((0, 1, arrow, "R", 1), (0, 1, arrow, "R|S", 1)))
     found = by_vertices(data, 2, pattern, walks if mode == "REPEATABLE ELEMENTS" else assignments)
-    monkeypatch.setattr(match_run, "WORTH", -1.0)
+    monkeypatch.setattr(match_planner, "WORTH", -1.0)
     with database(data, 2) as db:
         rows = db.query(f"MATCH {mode} {pattern.text()} RETURN v0.k, v1.k, count(*)").fetchall()
     assert {(a, b): number for a, b, number in rows} == found

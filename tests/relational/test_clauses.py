@@ -323,7 +323,7 @@ def test_a_later_match_is_planned_once_for_the_same_rows(db: graphdb.Database, m
     text = "MATCH (a:P) WITH a ORDER BY a.name LIMIT 2 MATCH (a)-[:KNOWS]->(b) RETURN b.name"
     expected = _rows(db, text)
     with monkeypatch.context() as patched:
-        patched.setattr("graphdb.relational.match_run.make_plan", lambda *_: pytest.fail("planned again"))
+        patched.setattr("graphdb.relational.match_planner.make_plan", lambda *_: pytest.fail("planned again"))
         assert _rows(db, text) == expected
     db.query("MATCH (a {name: 'Ada'}), (b {name: 'Bob'}) CREATE (a)-[:KNOWS]->(:P {name: 'Aaron'})-[:KNOWS]->(b)")
     try:

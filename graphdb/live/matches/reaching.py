@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from graphdb.live.matches.far import vertex
 from graphdb.live.matches.following import Following, Former
 from graphdb.live.matches.matching import Batch, Take
 from graphdb.live.matches.required import Reached
+from graphdb.storage.graph.pcsr import OPPOSITE, Direction
 
 if TYPE_CHECKING:
     from graphdb.live.engine import Engine
@@ -118,12 +119,11 @@ class _Step:
     """A step of a path along edges of some labels; None for any."""
 
     labels: Labels
-    direction: Literal["out", "in", "both"]
+    direction: Direction
 
     @property
     def reversed(self) -> _Step:
-        opposite: dict[str, Literal["out", "in", "both"]] = {"out": "in", "in": "out", "both": "both"}
-        return _Step(self.labels, opposite[self.direction])
+        return _Step(self.labels, OPPOSITE[self.direction])
 
 
 def _steps(delta: DeltaQuery) -> list[_Step]:

@@ -16,7 +16,8 @@ from graphdb.plan.executor import Control
 from graphdb.plan.paths import Weighted
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.costed_edges import FoundEdges
-from graphdb.relational.match_run import MatchRun, restricted
+from graphdb.relational.match_planner import restricted
+from graphdb.relational.match_run import MatchRun
 from graphdb.relational.profile import planning_of
 from graphdb.relational.program import AnyStep, Applied, Called, Computed, Given, Joined, Program, Rows, Searched, Step
 from graphdb.relational.running.array_joins import joined
