@@ -10,27 +10,19 @@ resource id of its predicate.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.arrays.sorted_sets import both, each_once
-from graphdb.storage.compile.cancellable import run_cancellable
-from graphdb.storage.graph.changes import Changes, Sizes, ends_of, moved_column, subjects_of
+from graphdb.storage.graph.changes import Changes, ends_of, moved_column, subjects_of
 from graphdb.storage.graph.degree_sketch import OUT, DegreeSketch
 from graphdb.storage.graph.derived.closure import Closure, Forest, closure_of, fits, forest_of
-from graphdb.storage.graph.derived.edge_subset import EdgeSubset, is_subset
 from graphdb.storage.graph.derived.orientation import Oriented, orient
+from graphdb.storage.graph.derived_structures import QUICK, DerivedStructures
 from graphdb.storage.graph.following.partitions import with_gaps
-from graphdb.storage.graph.following.stale import StaleStructures
 from graphdb.storage.graph.pcsr import OPPOSITE, Direction, Layer, Partition, build_partition
 from graphdb.storage.graph.signatures import build_column, mend_column
 from graphdb.storage.graph.source import LabelStatistics, TripleSource
@@ -40,17 +32,8 @@ Ints = NDArray[np.int64]
 T = TypeVar("T")
 
 DEFAULT_BUDGET = 4 << 30
-_CAUGHT_UP = ("partition", "members", "estimate")
-"""Structures that take in a batch in about the time that it takes itself."""
-
-_MANY = 10_000
-"""Triples that change from which on threads take less time to start than they save."""
-
 _MENDED = 8
 """A signature is made anew where the vertices whose labels changed have one edge in so many."""
-
-_QUICK = 300_000
-"""Edges that a structure is derived from before anybody would want to stop it: some 20 ms."""
 
 _LOOKED_FOR = 10_000
 """Resources without a vertex label that are looked for among the triples; for more, all of these are read."""
@@ -59,7 +42,7 @@ _LABELS_READ = 8
 """Vertex labels whose members are read one by one; for more, a partition of all is derived once."""
 
 
-class DataGraph:
+class DataGraph(DerivedStructures):
     """What plans read: partitions, signatures and vertex sets, derived on demand.  Safe to share between threads.
 
     Parameters
@@ -85,85 +68,18 @@ class DataGraph:
         layer: Layer | None = None,
         persisted: StateStructures = NOTHING,
     ) -> None:
-        self.source = source
-        self.resources = source.resources
+        super().__init__(source, memory_budget_bytes, persisted)
         self.vertices = source.resources + source.literals
-        self.type_label = source.type_label
         self.dtype: type[np.signedinteger[Any]] = dtype or (np.int32 if self.vertices < 1 << 30 else np.int64)
-        self.memory_budget_bytes = memory_budget_bytes
         self._layer = layer
-        self._persisted = persisted
-        self._lock = threading.RLock()
-        self._cache: OrderedDict[tuple[Any, ...], tuple[Any, int]] = OrderedDict()
-        self._cached_bytes = 0
         self._statistics: dict[tuple[int, ...] | None, LabelStatistics] = {}
         self._sketches: dict[tuple[tuple[int, ...] | None, int | None], DegreeSketch] = {}
-        self._check: Callable[[], None] = lambda: None
-        self._stale = StaleStructures()
         self._labels_read = 0
-        self._subsets: WeakValueDictionary[int, EdgeSubset] = WeakValueDictionary()
 
-    @property
-    def sizes(self) -> Sizes:
-        """How many terms there are."""
-        return Sizes(self.resources, self.source.literals)
-
-    def follow(self, previous: DataGraph, changes: Iterable[Changes]) -> None:
-        """Take over what was derived from an earlier graph; each structure is brought up to date when it is asked for.
-
-        ``previous`` is not to be used any more.
-        """
-        if previous.dtype != self.dtype or previous.type_label != self.type_label:
-            return
-        with previous._lock:
-            self._stale, size_so_far = previous._stale, 0
-            for key, (value, size) in reversed(previous._cache.items()):
-                size_so_far += size
-                if size_so_far <= self.memory_budget_bytes // 2:  # both may be there for a while
-                    self._stale.add(key, value, previous.sizes)
-            for change in changes:
-                self._stale.note(change, self.type_label)
-
-    def catch_up(self, threads: int = 1) -> None:
-        """Bring now up to date what takes in changes in place, or by a copy: the next query finds it as it left it.
-
-        Partitions take in large changes side by side, on as many threads at most, all together.
-        """
-        with self._lock:
-            waiting = [key for key in self._stale.waiting() if key[0] in _CAUGHT_UP]
-            partitions = [key for key in waiting if key[0] == "partition"]
-            found = dict[tuple[Any, ...], Any]()
-            if min(threads, len(partitions)) > 1 and self._stale.changed >= _MANY:
-                at_once = min(threads, len(partitions))
-                with ThreadPoolExecutor(at_once, "graphdb-follow") as pool:
-                    update = partial(self._updated, threads=threads // at_once)
-                    found.update(zip(partitions, pool.map(update, partitions), strict=True))
-            for key in waiting:
-                if (value := found[key] if key in found else self._updated(key)) is not None:
-                    self._put(key, value)
-
-    @contextmanager
-    def watched(self, check: Callable[[], None]) -> Iterator[None]:
-        """While this lasts, ``check`` is called every few milliseconds of deriving; what it raises stops that."""
-        before, self._check = self._check, check
-        try:
-            yield
-        finally:
-            self._check = before
-
-    def check(self) -> None:
-        """Raise if whoever plans over this graph wants no more."""
-        self._check()
-
-    def _derive(self, edges: int, build: Callable[[], T]) -> T:
-        """Derive a structure from so many edges."""
-        self._check()
-        return build() if edges < _QUICK else run_cancellable(build, self._check)
-
-    @property
-    def cached_bytes(self) -> int:
-        """Bytes that the derived structures hold now."""
-        return self._cached_bytes
+    def follow(self, previous: DerivedStructures, changes: Iterable[Changes]) -> None:
+        """See :meth:`.DerivedStructures.follow`; vertex ids of another type are not taken over."""
+        if isinstance(previous, DataGraph) and previous.dtype == self.dtype:
+            super().follow(previous, changes)
 
     def partition(self, labels: tuple[int, ...] | None, direction: Direction, *, parallel: bool = False) -> Partition:
         """The partition of a set of edge labels; None is any edge between resources other than ``rdf:type``.
@@ -219,19 +135,6 @@ class DataGraph:
             return np.array([fits(forest.pairs(low, high), low, self.resources, known.triples, share)])
 
         return number if self.derived(("closure fits", number), build)[0] else None
-
-    def subset(self, labels: tuple[int, ...], kinds: Ints | int, subjects: Ints, objects: Ints) -> EdgeSubset:
-        """Some edges of some labels; while the caller has it, its number is used as an edge label is.
-
-        See :class:`~graphdb.storage.graph.derived.edge_subset.EdgeSubset` for the arrays.
-        """
-        made = EdgeSubset(labels, kinds, subjects, objects)
-        self._subsets[made.number] = made
-        return made
-
-    def _subset_in(self, labels: tuple[int, ...] | None) -> EdgeSubset | None:
-        """Return the subset that stands in the place of edge labels, which then is the only one."""
-        return self._subsets[labels[0]] if labels is not None and len(labels) == 1 and is_subset(labels[0]) else None
 
     def _forest(self, label: int) -> Forest:
         def build() -> Forest:
@@ -314,7 +217,7 @@ class DataGraph:
         typed = self.type_label
 
         def build() -> Ints:
-            known = self.source.statistics(typed).triples <= _QUICK or self.has_partition((typed,), "in")
+            known = self.source.statistics(typed).triples <= QUICK or self.has_partition((typed,), "in")
             if known or self._labels_read == _LABELS_READ:
                 return self.partition((typed,), "in").neighbours_of(class_id).astype(np.int64)
             self._labels_read += 1
@@ -328,17 +231,6 @@ class DataGraph:
         The resources that are a subject, or an object of anything but ``rdf:type``.
         """
         return self._cached(("universe",), self._build_universe)
-
-    def derived(self, key: tuple[Any, ...], build: Callable[[], T]) -> T:
-        """What a planner or a miner derives from the graph (it has ``nbytes``), cached like everything else.
-
-        ``key`` begins with a word.
-        """
-        return self._cached(("derived", *key), build)
-
-    def estimate(self, key: tuple[Any, ...], build: Callable[[], T]) -> T:
-        """What a planner estimates from the graph, as :meth:`derived`; a handful of changes leaves it as it is."""
-        return self._cached(("estimate", *key), build)
 
     def statistics(self, labels: tuple[int, ...] | None) -> LabelStatistics:
         """Statistics of a set of edge labels (None: any edge between resources other than ``rdf:type``)."""
@@ -481,37 +373,6 @@ class DataGraph:
             seen[s] = True
             seen[o[(o < self.resources) & (labels != typed)]] = True
         return np.flatnonzero(seen)
-
-    def _cached(self, key: tuple[Any, ...], build: Callable[[], T]) -> T:
-        """The structure ``key``, built once; older ones are evicted beyond the budget."""
-        with self._lock:
-            if self._subsets and (subset := self._subset_of(key)) is not None:
-                if key not in subset.derived:
-                    subset.derived[key] = build()
-                return subset.derived[key]  # type: ignore[no-any-return]
-            cached = self._cache.get(key)
-            if cached is not None:
-                self._cache.move_to_end(key)
-                return cached[0]  # type: ignore[no-any-return]
-            previous: T | None = self._updated(key)
-            value = self._persisted.get_or_derive(key, build) if previous is None else previous
-            self._put(key, value)
-            return value
-
-    def _updated(self, key: tuple[Any, ...], threads: int = 1) -> Any:
-        """The structure ``key`` of an earlier graph as it is now; None where it is to be built."""
-        return self._stale.updated(key, self.sizes, self.type_label, self.source.occurring, threads)
-
-    def _put(self, key: tuple[Any, ...], value: Any) -> None:
-        self._cache[key] = (value, value.nbytes)
-        self._cached_bytes += value.nbytes
-        while self._cached_bytes > self.memory_budget_bytes and len(self._cache) > 1:
-            self._cached_bytes -= self._cache.popitem(last=False)[1][1]
-
-    def _subset_of(self, key: tuple[Any, ...]) -> EdgeSubset | None:
-        """Return the subset of edges that a structure is derived from, alone: it goes with that."""
-        numbers = (each for part in key for each in (part if isinstance(part, tuple) else (part,)))
-        return next((self._subsets[each] for each in numbers if isinstance(each, int) and is_subset(each)), None)
 
 
 def _closure_in(labels: tuple[int, ...] | None) -> Closure | None:

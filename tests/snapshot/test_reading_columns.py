@@ -150,7 +150,7 @@ def test_a_handful_is_looked_up_before_all_are_read(db: graphdb.Database, monkey
 
 
 def test_members_of_labels_are_read_one_by_one(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data_graph, "_QUICK", 10)
+    monkeypatch.setattr(data_graph, "QUICK", 10)
     monkeypatch.setattr(data_graph, "_LABELS_READ", 3)
     for _ in range(2):
         for label in "ABCDE":

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import graphdb
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.graph import data_graph
+from graphdb.storage.graph import data_graph, derived_structures
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.changes import Changes, Sizes
 from graphdb.storage.graph.data_graph import DataGraph
@@ -110,7 +110,7 @@ def test_what_follows_equals_what_is_derived(
         follower.follow(graph, [changes])
         if threads:
             with (
-                mock.patch.object(data_graph, "_MANY", 0),
+                mock.patch.object(derived_structures, "_MANY", 0),
                 mock.patch.object(spans, "_SLACK", 0),
                 mock.patch.multiple(spans, _LISTS=3, _ENTRIES=4),
             ):

@@ -17,6 +17,7 @@ from graphdb.common.errors import AccessError, ExecutionError, GraphDBError, Que
 from graphdb.common.foreign_errors import own_error
 from graphdb.common.progress import Progress
 from graphdb.procedures.catalog import standard
+from graphdb.relational.session.lazy_catalog import LazyCatalog
 from graphdb.relational.session.observed import Observed
 from graphdb.relational.session.plan_cache import PlanCache
 from graphdb.relational.session.search_path import visiting
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from graphdb.pattern.names import Names
     from graphdb.relational.snapshot import Predecessor, Snapshot
     from graphdb.storage.catalog import Catalog
-    from graphdb.storage.file.verify import Macros
     from graphdb.storage.graph.changes import Changes
     from graphdb.storage.statistics.degrees import Degrees
     from graphdb.storage.statistics.known import KnownStatistics
@@ -107,9 +107,6 @@ class State:
         """What results read."""
         self.moved = False
         """Whether SQL went to another schema (``USE``)."""
-        self._lazy_catalog: Catalog | None = None
-        self._empty = False
-        """Whether nothing was written since the tables of the graph were created here."""
         self._lazy_snapshot: Snapshot | None = None
         self._lazy_degrees: Degrees | None = None
         self._former: Predecessor | None = None
@@ -127,16 +124,14 @@ class State:
         self.deriving: Callable[[State], None] | None = None
         """What derives something before the file is closed, after loads."""
         self.connection.file.members.add(self)
-        self._private = path == ":memory:" and shared is None
-        """Whether the database is in memory, and began with this connection: it ends with the process."""
-        self.database = (
-            "memory" if self._private else self.connection.rows("SELECT system.main.current_database()")[0][0]
+        self._tables = LazyCatalog(
+            self.connection,
+            path,
+            self.observed.created,
+            private=path == ":memory:" and shared is None,
+            read_only=read_only,
         )
-        self._bare = self._private
-        """Whether the tables of the graph were never looked for: only SQL of the user's can have made them."""
-        self._verified = False
-        """Whether the tables of the graph were found to be ours."""
-        self._macros: Macros | None = None
+        self.database = self._tables.database
         alone = path == ":memory:" or shared is not None or untrusted
         try:
             self.persisted = PersistedStructures(
@@ -144,20 +139,10 @@ class State:
             )
             """What was derived of the file when it was open before."""
             if path != ":memory:":
-                self._verify()
+                self._tables.verify()
         except BaseException:
             self.connection.close()
             raise
-
-    def _verify(self) -> None:
-        """Check that what has our names in the file is what we made; see :mod:`graphdb.storage.file.verify`."""
-        from graphdb.storage.file.verify import Macros, is_new, verify_tables
-
-        with self.connection.guard() as raw:
-            if is_new(raw, self.database):
-                return
-            self._verified = verify_tables(raw, self.database)
-            self._macros = Macros(raw, self.database)
 
     def hold(self, timeout: float | None = None) -> threading.RLock:
         """Return the lock to hold while a statement runs, after what an interrupted one left half done is undone.
@@ -197,8 +182,7 @@ class State:
     def close(self) -> None:
         """Close the file; what another thread runs is stopped first."""
         if not self.connection.closed:
-            if self._macros is not None:
-                self._macros.close()
+            self._tables.close()
             self.versions.close()
             try:
                 self.persisted.write(closing=True, ahead=self._ahead())
@@ -310,59 +294,11 @@ class State:
         StorageError
             The file was made by a newer version, or is open for reading only and has no tables, or old ones.
         """
-        from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
-        from graphdb.storage.file.verify import verify_tables
-
-        if self._lazy_catalog is None:
-            self.transactions.check()
-            with self.connection.guard() as raw:
-                if self._macros is not None:
-                    self._macros.verify()
-                catalog = Catalog(raw, self.transactions, in_memory=self._private)
-                found = (not self._bare or self.connection.has_others) and catalog.exists()
-                self._bare = False
-                if found and not self._verified:  # SQL copied it here
-                    verify_tables(raw, self.database)
-                self._verified = True
-                if not found:
-                    if self.read_only:
-                        raise StorageError(
-                            f"'{self.path}' holds no graph", hint="load one, with the database open for writing"
-                        )
-                    catalog.create()
-                    self._empty = True
-                    self.observed.created()
-                elif catalog.schema_version > SCHEMA_VERSION:
-                    raise StorageError(
-                        f"'{self.path}' was written by a newer version of graphdb", hint="upgrade graphdb to open it"
-                    )
-                elif catalog.schema_version < SCHEMA_VERSION:
-                    if self.read_only:
-                        raise StorageError(
-                            f"'{self.path}' was written by an older version of graphdb",
-                            hint="open it for writing once, to bring it up to date",
-                        )
-                    catalog.migrate()
-            self._lazy_catalog = catalog
-        return self._lazy_catalog
+        return self._tables.catalog()
 
     def unfinished(self) -> str | None:
-        """What was begun on this file and never ended, because its process was killed; it left nothing.
-
-        Asked as soon as the file is open: what was verified is still all that there is.
-        """
-        from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
-
-        if self._private:
-            return None
-        with self.connection.guard() as raw:
-            catalog = Catalog(raw, self.transactions)
-            if not (self._verified if self.path != ":memory:" else catalog.exists()):
-                return None
-            found = catalog.unfinished()
-            if found and not self.read_only and catalog.schema_version <= SCHEMA_VERSION:
-                catalog.end_work()
-        return found
+        """See :meth:`.LazyCatalog.unfinished`."""
+        return self._tables.unfinished()
 
     def names(self) -> Names:
         """The names that statements see."""
@@ -382,7 +318,7 @@ class State:
                 self.budget.graph - self.degrees().nbytes,
                 self._former,
                 subclasses=self.subclasses,
-                empty=self._empty,
+                empty=self._tables.empty,
                 degrees=self.degrees(),
                 procedures=self.procedures,
                 persisted=self.persisted.of_state(),
@@ -395,7 +331,7 @@ class State:
         if self._lazy_degrees is None:
             from graphdb.storage.statistics.degrees import Degrees
 
-            self._lazy_degrees = Degrees(self.budget.graph // 4, empty=self._empty)
+            self._lazy_degrees = Degrees(self.budget.graph // 4, empty=self._tables.empty)
         return self._lazy_degrees
 
     def at_home(self) -> AbstractContextManager[tuple[str, ...]]:
@@ -462,7 +398,7 @@ class State:
                 self._former.snapshot.edges.drop()
                 self._former = None
         self._lazy_snapshot = None
-        self._empty = False
+        self._tables.empty = False
 
     @contextmanager
     def diagnosed(self, text: str | None = None) -> Iterator[None]:
@@ -506,6 +442,5 @@ class State:
         self.observed.rolled_back()
         self._forget()
         self.connection.calls.rolled_back()
-        self._lazy_catalog = None
+        self._tables.rolled_back()
         self._wrote = False
-        self._verified = False
