@@ -12,6 +12,7 @@ from graphdb.grammar.build_base import always, first, items, node_of, node_of_al
 from graphdb.grammar.build_expressions import TOO_LARGE, Expressions
 from graphdb.grammar.build_patterns import Patterns
 from graphdb.grammar.compose import as_projected, called, check_ends, composed, invoked, matched, unwound, with_columns
+from graphdb.grammar.lexing import Token
 from graphdb.grammar.machine import Machine, Shape
 
 DEEPEST_TREE = 250
@@ -164,10 +165,14 @@ class _Builder(Patterns, Expressions):
         return tuple(children)
 
     def table_part(self, span: s.Span, children: list[Any]) -> str:
-        token = children[0]
+        name = self._table_name(children[0])
+        self.refuse_name(name, span.start)
+        return name
+
+    def _table_name(self, token: Token) -> str:
         if token.type == "STRING" and token.startswith("'"):
             raise self.error("a table's name stands bare or in double quotes", token.start_pos)
-        return self._naming(token)
+        return self.plain(token)
 
     def continuous_value(self, span: s.Span, children: list[Any]) -> bool | int | str:
         value = children[0]
@@ -181,10 +186,11 @@ class _Builder(Patterns, Expressions):
     continuous_options = items
 
     def continuous_name(self, span: s.Span, children: list[Any]) -> tuple[str, s.Span]:
-        return self.table_part(span, children), span
+        return self._table_name(children[0]), span
 
     def create_continuous(self, span: s.Span, children: list[Any]) -> s.CreateContinuous:
         replace, (name, named), options, query = children
+        self.refuse_name(name, named.start)  # older versions did not: what they stored is found, and dropped, by it
         return s.CreateContinuous(name, query, options or (), bool(replace), named, span)
 
     def drop_continuous(self, span: s.Span, children: list[Any]) -> s.DropContinuous:

@@ -130,13 +130,15 @@ def seconds_of(timeout: object) -> float | None:
     Raises
     ------
     ParameterError
-        It is no number of seconds.
+        It is no number of seconds, or a negative one.
     """
     if timeout is None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout != timeout:
         raise ParameterError(f"timeout must be a number of seconds, found {brief(timeout)}")
-    return None if timeout > threading.TIMEOUT_MAX else float(max(timeout, -1e9))
+    if timeout < 0:
+        raise ParameterError(f"timeout must be 0 seconds at least, found {brief(timeout)}", hint="None sets no limit")
+    return None if timeout > threading.TIMEOUT_MAX else float(timeout)
 
 
 def check_stop() -> None:

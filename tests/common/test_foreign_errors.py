@@ -40,6 +40,8 @@ WRONG: dict[str, Callable[[graphdb.Database], object]] = {
     "a lone surrogate in a string": lambda db: db.query(f"RETURN '{LONE}'").fetchall(),
     "in a parameter": lambda db: db.query("RETURN $x", x=LONE).fetchall(),
     "in a property": lambda db: db.query("CREATE (:P {k: $x})", x=LONE),
+    "in a list": lambda db: db.query("CREATE (:P {k: $x})", x=[LONE]),
+    "in a list of lists": lambda db: db.query("MATCH (n) SET n.l = $x", x=[[1], [LONE]]),
     "in many properties": lambda db: db.query("UNWIND $x AS y CREATE (:P {k: y})", x=[LONE] * 100),
     "in a key": lambda db: db.query("CREATE (n:P) SET n += $m", m={LONE: 1}),
     "in SQL": lambda db: db.sql(f"SELECT '{LONE}'"),
@@ -64,7 +66,8 @@ WRONG: dict[str, Callable[[graphdb.Database], object]] = {
     "a large literal": lambda db: db.query(f"RETURN {'9' * 5000}"),
     "no number of seconds": lambda db: db.query("RETURN 1", timeout=float("nan")),
     "a text of seconds": lambda db: db.query("RETURN 1", timeout="x"),  # type: ignore[arg-type]
-    "seconds that are over": lambda db: db.query("MATCH (n) RETURN n", timeout=-1),
+    "seconds that are over": lambda db: db.query("MATCH (n) RETURN n", timeout=0),
+    "fewer seconds than none": lambda db: db.query("RETURN 1", timeout=-1),
     "no text": lambda db: db.query(None),  # type: ignore[arg-type]
     "bytes": lambda db: db.sql(b"SELECT 1"),  # type: ignore[arg-type]
     "no text to explain": lambda db: db.explain(5),  # type: ignore[arg-type]
@@ -126,6 +129,8 @@ def test_lone_surrogates_name_their_parameter() -> None:
             "UNWIND $x AS y CREATE (:P {k: y.k})": [{"k": "a"}] * 99 + [{"k": LONE}],
             "MATCH (n:P) WHERE n.k = $x RETURN n.k": LONE,
             "MATCH (n:P {k: $x}) RETURN n.k": LONE,
+            "CREATE (:P {k: $x})  ": ["a", LONE],
+            "MATCH (n:P) SET n.l = $x": [1, [LONE]],
         }.items():
             with pytest.raises(ParameterError, match=r"\$x has a lone surrogate") as found:
                 db.query(f"{text}; RETURN $other", x=value, other="é")
@@ -146,6 +151,11 @@ def test_timeouts_without_end() -> None:
         for timeout in (float("inf"), 1e300):
             assert db.query("RETURN 1", timeout=timeout).scalar() == 1
             assert db.sql("SELECT 1", timeout=timeout).scalar() == 1
+        for timeout in (-1, -1e300, float("-inf"), float("nan")):
+            with pytest.raises(ParameterError, match="timeout must be"):
+                db.query("RETURN 1", timeout=timeout)
+            with pytest.raises(ParameterError, match="timeout must be"):
+                db.sql("SELECT 1", timeout=timeout)
 
 
 LONG = (

@@ -14,6 +14,7 @@ from graphdb.common.errors import (
     GraphDBError,
     NotSupportedError,
     ParameterError,
+    ParseError,
     StorageError,
 )
 from tests.live.writes import opened
@@ -120,6 +121,13 @@ def test_replacing_and_dropping(db: graphdb.Database) -> None:
     assert tables.fetchall() == []
     assert "friends" not in db.tables()
     know(db, "Di", "Ed")
+    db.query(f"CREATE CONTINUOUS QUERY fr AS {FRIENDS}")
+    with db._state.connection.guard() as raw:  # as older versions stored it
+        raw.execute("UPDATE _graphdb.continuous_query SET name = 'fr' || chr(0) || 's'")
+    with pytest.raises(ParseError, match="NUL"):
+        db.query(f"CREATE OR REPLACE CONTINUOUS QUERY `fr\0s` AS {FRIENDS}")
+    db.query("DROP CONTINUOUS QUERY `fr\0s`")
+    assert db.query("SHOW CONTINUOUS QUERIES").fetchall() == []
 
 
 def test_names_that_are_taken(db: graphdb.Database) -> None:

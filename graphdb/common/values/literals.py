@@ -10,6 +10,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
+from graphdb.common.arguments import encodes
+from graphdb.common.errors import ParameterError
 from graphdb.common.values import temporal_build as build
 from graphdb.common.values.decimals import shortest
 from graphdb.common.values.entities import Edge, Path, Vertex
@@ -39,7 +41,13 @@ _TOKEN = re.compile(
 
 
 def literal_of(value: Any) -> Literal | None:
-    """Return the literal of a value; None for what cannot be a property (a map, a vertex, a list with a map)."""
+    """Return the literal of a value; None for what cannot be a property (a map, a vertex, a list with a map).
+
+    Raises
+    ------
+    ParameterError
+        A list has a string with a lone surrogate.
+    """
     match value:
         case bool():
             return ("true" if value else "false"), XSD + "boolean"
@@ -90,6 +98,8 @@ def _item_text(value: Any) -> str | None:
         case float():
             return _float_text(value)
         case str():
+            if not encodes(value):  # JSON writes it, but nothing reads it again
+                raise ParameterError("a string has a lone surrogate, which is no character")
             return json.dumps(value)
     literal = literal_of(value)
     if literal is None or isinstance(value, list):
