@@ -24,7 +24,7 @@ from graphdb.common.values.literals import exported, moment_at
 from graphdb.common.values.temporal import Duration
 from graphdb.common.values.temporal_python import to_python
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import CODE_BITS, LABEL_OF, MIXED, Base, Type, tidied
+from graphdb.common.values.types import CODE_BITS, LABEL_OF, MEMBERS, MIXED, Base, Type, tidied
 from graphdb.results.path_materialization import MaterializedPaths, Walks, distinct, relationships
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.python_values import lists_of, pylist
@@ -259,9 +259,20 @@ def _values(known: Known, terms: _Terms, type: Type, column: arrow.Array | Walks
         case Base.ZONED:
             moments = map(tidied, pylist(column))
             return [to_python(moment_at(each, 0)) if isinstance(each, str) else each for each in moments]
+        case Base.VALUE if _is_tidy(column):
+            return pylist(column)
         case Base.DECIMAL | Base.VALUE:
             return [tidied(value) for value in pylist(column)]
     return pylist(column)
+
+
+def _is_tidy(column: arrow.Array) -> bool:
+    """Whether a column of unions has no decimals and no points in time, which Python is to have otherwise."""
+    untidy = {MEMBERS[base][0] for base in (Base.DECIMAL, Base.ZONED)}
+    if not arrow.is_union(column.type) or column.data is None:
+        return False
+    kinds = [number for number, field in enumerate(column.type.fields) if field.name in untidy]
+    return not bool(np.isin(column.data, kinds).any())
 
 
 def _moments(column: arrow.Array) -> list[Any]:

@@ -129,6 +129,35 @@ def test_planned_paths_are_those_of_the_search(edges: set[tuple[int, str, int]])
                 assert found == rows(database, text), text
 
 
+OF_ITEMS = """MATCH p = (a)-[:E*1..2]->(b) RETURN a.id, reduce(s = b.id, r IN relationships(p) | s + r.w), length(p)
+MATCH p = (a)-[r:E|F*0..2]-(b) RETURN b.id, [x IN r WHERE x.w > a.id | x.t], r[1].w, count(*)
+MATCH p = (a)-[:E*2]->(b) WHERE none(a IN relationships(p) WHERE a.w > 1 OR a.t = 'x') RETURN a.id, last(nodes(p)).id
+MATCH p = (a)-[x:E]->()-[:F*0..1]->(b) RETURN max(reduce(s = 0, n IN nodes(p) | CASE WHEN n.id > s THEN n.id ELSE s END))
+MATCH p = (a)-[:E|F*1..2]->(b) WHERE single(x IN relationships(p) WHERE x.t = 'x') OR length(p) = 2 RETURN a.id, b.id
+MATCH p = (a)-[:E*1..2]-(b) RETURN [b IN nodes(p) | b.id + a.id] AS l, all(r IN relationships(p) WHERE r.w < 2) ORDER BY l
+MATCH p = (a)-[:E*0..2]->(b) RETURN DISTINCT CASE length(p) WHEN 2 THEN relationships(p)[-1].w ELSE head(nodes(p)).half END
+MATCH p = (a)-[:E|F]->(b)-[:E]->(c) WITH p RETURN [x IN relationships(p) | type(x) + x.t], any(n IN nodes(p) WHERE n:N)
+MATCH p = (a)-[:E*1..2]->(b) RETURN reduce(s = 1, r IN relationships(p) | s * 10 / r.w), [n IN nodes(p) | n] LIMIT 100"""
+
+
+@SOME
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("EF"), st.integers(0, 4), st.integers(1, 3)), max_size=8))
+def test_items_of_paths_are_asked_one_by_one(edges: list[tuple[int, str, int, int]]) -> None:
+    with created(set()) as database:
+        for label in "EF":
+            database.query(
+                f"UNWIND $edges AS e MATCH (a:N {{id: e[0]}}), (b:N {{id: e[1]}}) CREATE (a)-[r:{label} {{w: e[2]}}]->(b) "
+                "SET r.t = CASE WHEN e[2] > 1 THEN 'x' END",
+                edges=[[a, b, w] for a, name, b, w in edges if name == label],
+            )
+        planned = {text: rows(database, text) for text in OF_ITEMS.splitlines()}
+        database.query("PREFIX forget: <http://what.was/prepared>")
+        with pytest.MonkeyPatch.context() as patch:
+            path_by_path(patch)
+            for text, found in planned.items():
+                assert found == rows(database, text), text
+
+
 ENDS = [
     "MATCH p = ANY SHORTEST (a)-[:E|F]-+(b) WHERE iri(a) = $a AND iri(b) = $b RETURN p",
     "MATCH p = ALL SHORTEST (a)-[:E|F]->*(b) WHERE iri(b) = $b AND iri(a) = $a RETURN a.id, b.id, length(p)",

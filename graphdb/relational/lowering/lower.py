@@ -44,8 +44,7 @@ from graphdb.relational.vectors.algebra import Clause
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
 from graphdb.sql.constants import ListOf, part_of_list
 from graphdb.sql.equivalence import has_key, lacks_key
-from graphdb.sql.types.lists import common, have_common
-from graphdb.sql.value import SqlValue, as_list, bases_of, column, column_at
+from graphdb.sql.value import SqlValue, as_list, bases_of, column, column_at, have_one_type, unified
 
 _TOGETHER = 32
 """Parts of a UNION, and clauses, of one SQL statement: DuckDB plans more for seconds, and cannot be interrupted."""
@@ -285,7 +284,7 @@ class Lowering(Matches):
         chosen: list[list[str]] = [[] for _ in parts]
         for i, same in enumerate(zip(*[part.columns for part in parts], strict=True)):
             given = [column_at(f"c{i}", each, "u") for each in same]
-            values, type = common(_as_one(given))
+            values, type = unified(_as_one(given))
             for mine, value in zip(chosen, values, strict=True):
                 mine.append(f"{value} AS c{i}")
             columns.append(replace(same[0], type=type, bases=bases_of(given)))
@@ -364,7 +363,7 @@ def _alike(columns: Sequence[Column]) -> bool:
     """Whether SQL has a type for all values of some columns."""
     if any(each.many is not columns[0].many for each in columns):
         return False
-    return have_common(_as_one([column_at("c", each) for each in columns]))
+    return have_one_type(_as_one([column_at("c", each) for each in columns]))
 
 
 def _check_reading(query: ast.Composite) -> None:

@@ -16,7 +16,9 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import Wanted
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.relational.projection.arrays import Beside
 from graphdb.relational.projection.compile import ProjectionCompiler
+from graphdb.relational.projection.late import BesideBindings
 from graphdb.relational.projection.relation import Source, bindings_of
 from graphdb.relational.query import Prepared, QueryRun
 from graphdb.sql.from_clause import Parameters
@@ -33,6 +35,8 @@ class Part:
     bound: BoundPattern
     plan: PhysicalPlan
     needs: Wanted
+    beside: tuple[Beside, ...] = ()
+    """Properties of its vertices that SQL reads as columns of the bindings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +115,11 @@ class PathBase(QueryRun):
         parameters: Parameters | None = None,
         *,
         counted: bool = False,
+        beside: BesideBindings | None = None,
     ) -> ProjectionCompiler:
         """Return the compiler of rows in ``source``, with their numbers of matches where they are ``counted``.
 
-        ``further`` are variables besides the pattern's.
+        ``further`` are variables besides the pattern's; ``beside`` adds properties to the rows.
         """
         relation = bindings_of(bound, self._snapshot.edges, source)
         variables = {**relation.variables, **(further or {})}
@@ -124,6 +129,7 @@ class PathBase(QueryRun):
             self._arguments,
             replace(relation, variables=variables, matches="b.n" if counted else None),
             parameters=parameters,
+            beside=beside,
         )
 
     def _matched(self, part: Part, name: str = FIXED, share: int = 1, *, unasked: bool = False) -> Waiting:
@@ -153,9 +159,10 @@ class PathBase(QueryRun):
             columns = found | ({"n": np.full(number, count)} if counted else {})
             rows.add(arrow.table({column: numbers(values) for column, values in columns.items()}))
             return rows
-        rows = Waiting(self, name, self._empty(needs, bound), self._bindings_bytes // (4 * share))
+        empty = self._with_beside(self._empty(needs, bound), part.beside)
+        rows = Waiting(self, name, empty, self._bindings_bytes // (4 * share))
         for block in () if unasked else self._blocks(part.plan, needs, bound, control):
-            rows.add(self._terms(block, needs, bound))
+            rows.add(self._with_beside(self._terms(block, needs, bound), part.beside))
         return rows
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -10,13 +10,15 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.errors import NotSupportedError, TypeMismatchError
 from graphdb.common.values.types import EDGE, INTEGER, PATH, Type, list_of, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.pattern.bind import BoundPattern, bind, variables_in
+from graphdb.pattern.bind import BoundPattern, bind, conjuncts, variables_in
 from graphdb.pattern.graph import Wanted
-from graphdb.pattern.paths.lengths import length_name, with_lengths, without
+from graphdb.pattern.paths.lengths import OF_PATHS, all_hold, length_name, with_lengths, without
 from graphdb.pattern.paths.unroll import Trace, Version, unroll
+from graphdb.pattern.rename import renamed
 from graphdb.relational.edges.parallel_edges import resolve_edges
 from graphdb.relational.filtering.candidates import variable
 from graphdb.relational.path_patterns.step import code_of
@@ -34,9 +36,11 @@ from graphdb.relational.projection.relation import BINDINGS, Source, bindings_of
 from graphdb.relational.projection.return_clause import named_beside, wanted, window_of
 from graphdb.relational.projection.sql import counted
 from graphdb.relational.query import Prepared
+from graphdb.relational.rewrites.path_items import PathItems, written_out
 from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.sql.from_clause import Parameters
-from graphdb.sql.value import SqlValue, column
+from graphdb.sql.types.lists import common
+from graphdb.sql.value import SqlValue, bases_of, column
 from graphdb.storage.arrays.arrow import table_of
 
 Ids = NDArray[np.int64]
@@ -61,19 +65,37 @@ class UnrolledRun(PathBase):
 
     def prepare_unrolled(self, matches: Matches, returns: ast.ReturnClause) -> Prepared | None:
         """Plan each version, and write the SQL after them; None where it takes more than plain patterns."""
-        paths = {path.variable.name for match in matches for path in match.patterns if path.variable is not None}
-        matches, after = without(matches, paths | _lists(matches))
+        items = PathItems(path_names(matches), _lists(matches), 0)
+        if not items.mentioned((matches, returns)):
+            return self._prepare_versions(matches, returns, written=False)
+        try:
+            return self._prepare_versions(matches, returns, written=True)
+        except (NotSupportedError, TypeMismatchError):  # SQL may know what is made of lists, but not of their items
+            return self._prepare_versions(matches, returns, written=False)
+
+    def _prepare_versions(self, matches: Matches, returns: ast.ReturnClause, *, written: bool) -> Prepared | None:
+        """The same; ``written`` if what is asked of all vertices or edges of a path is asked of each of them."""
+        paths, asked = path_names(matches), _lists(matches)
+        matches, after = without(matches, paths | asked)
         versions = unroll(matches, variables_in((returns.items, returns.order_by, after)))
         if versions is None:
             return None
+        first, late = versions[0], set[str]()
+        lists, traced = set(first.lists), variables_in((returns, after)) & (paths | asked)
+        computed: list[dict[str, ast.Expression]] = [{} for _ in versions]
+        if written:
+            of_paths = PathItems(paths, lists, max(_longest(version) for version in versions))
+            versions, after = _with_conditions(versions, after, of_paths)
+            returns, after, computed = _with_items(versions, returns, after, of_paths)
         bounds = [bind(version.matches, self._snapshot.names, self._text) for version in versions]
-        alone = len(versions) == 1 and _as_written(returns, after, paths, set(versions[0].lists))
-        for bound in bounds:
-            resolve_edges(self._snapshot, self._text, self._arguments, bound, returns if alone else ())
+        alone = len(versions) == 1 and _as_written(returns, after, paths, lists)
+        for bound, mine in zip(bounds, computed, strict=True):
+            later = returns if alone else tuple(mine.values())
+            resolve_edges(self._snapshot, self._text, self._arguments, bound, later)
         outer, same = _outer(versions, bounds)
         if any(outer.vertices[outer.vertex_of[name]].kinds for name in same if name in outer.vertex_of):
             return None
-        lists, edges = set(versions[0].lists), unnamed(bounds[0].edge_of)
+        edges = unnamed(bounds[0].edge_of)
         items = items_of(returns, {*outer.vertex_of, *edges, *paths, *lists})
         items, returns, after = with_lengths((items, returns, after), paths)
         outer.residual = list(after)
@@ -84,7 +106,8 @@ class UnrolledRun(PathBase):
         at = {name: f"c{i}" for i, name in enumerate(named)}
         columns = {name: variable(outer.vertices[i], at[name]) for name, i in outer.vertex_of.items()}
         columns |= {name: column(at[name], type) for type, names in kinds.items() for name in names}
-        late = paths if returns.limit is not None and _as_written(returns, after, paths, lists) else set[str]()
+        if returns.limit is not None and _as_written(returns, after, paths, lists):
+            late = paths
         most = {name: max(len(version.paths[name].edges) for version in versions) for name in late}
         columns |= {name: _of_columns(at[name], most[name]) for name in late}
         window = window_of(returns, self._snapshot, self._arguments, self._text)
@@ -99,20 +122,24 @@ class UnrolledRun(PathBase):
         if needs.count_only:
             needs = replace(needs, count_only=False, duplicates="count")
         used = variables_in((items, returns.order_by, after)) & columns.keys()
-        if any(map(_to_literals, versions, bounds, repeat(used))):
+        if any(map(_to_literals, versions, bounds, repeat(used | traced))):
             return None
         if alone and not any(info.exists for info in bounds[0].vertices):
             return self._prepare_alone(versions[0], bounds[0], needs, returns, items, after, window)
         parameters = Parameters()
-        planned, selects = [], []
+        planned, selects, values = [], [], []
         for number, (version, bound) in enumerate(zip(versions, bounds, strict=True)):
             wanted_at = {name: at[name] for name in used}
-            part, sql = self._part(version, bound, needs, wanted_at, f"{FIXED}{number}", parameters, late)
+            part, sql, found = self._part(
+                version, bound, needs, wanted_at, f"{FIXED}{number}", parameters, late, computed[number]
+            )
             planned.append(part)
             selects.append(sql)
+            values.append(found)
+        selects, alike = _alike(selects, [*computed[0]], values)
         source = Source(f"({' UNION ALL BY NAME '.join(selects)})")
         several = needs.duplicates == "count"
-        compiler = self._projecting(conditions, source, columns, parameters, counted=several)
+        compiler = self._projecting(conditions, source, columns | alike, parameters, counted=several)
         projection = compiler.project(returns, items, window, written=True)
         return Unrolled(None, needs, projection, outer, tuple(planned))
 
@@ -132,7 +159,7 @@ class UnrolledRun(PathBase):
         variables = dict(known) | {name: known[other] for name, other in version.same.items() if other in known}
         for name, trace in version.paths.items():
             variables[name] = _path(trace, bound, known)
-            variables[length_name(name)] = SqlValue(f"CAST({len(trace.edges)} AS BIGINT)", INTEGER)
+            variables[length_name(name)] = _length(trace)
         for name, edges in version.lists.items():
             listed = ", ".join(known[edge].sql for edge in edges)
             variables[name] = SqlValue(f"CAST([{listed}] AS {sql_type(list_of(EDGE))})", list_of(EDGE))
@@ -153,10 +180,7 @@ class UnrolledRun(PathBase):
         )
         projection = compiler.project(returns, items, window, written=True)
         parts = (tuple(item.expression for item in items), returns.order_by, where)
-        facts = {node: number for number, choice in bound.choices.items() for node in choice.facts}
-        own = _needed(version, bound, needs, named_beside(parts, facts))
-        beside_edges = {facts[part] for part in walk(parts) if isinstance(part, ast.Property) and part in facts}
-        own = replace(own, facts=tuple(sorted(beside_edges.difference(own.edges))))
+        own = _with_facts(_needed(version, bound, needs, (), parts), bound, parts)
         return Prepared(self._planned(bound, own), own, projection, bound, beside=beside.columns)
 
     def _part(
@@ -168,10 +192,12 @@ class UnrolledRun(PathBase):
         view: str,
         parameters: Parameters,
         late: set[str],
-    ) -> tuple[Part, str]:
+        computed: Mapping[str, ast.Expression],
+    ) -> tuple[Part, str, dict[str, SqlValue]]:
         """Plan one version, and write SQL from its bindings, a view, to rows of what is ``used``, names by columns.
 
-        Paths that are put together of the rows left, ``late``, are the columns of :func:`_of_columns`.
+        Paths that are put together of the rows left, ``late``, are the columns of :func:`_of_columns`.  What is
+        ``computed`` are columns of their names, whose values are returned, too.
         """
         traces = {name: trace for name, trace in version.paths.items() if name in used}
         lists = {name: edges for name, edges in version.lists.items() if name in used}
@@ -189,9 +215,13 @@ class UnrolledRun(PathBase):
                 chosen |= _parts(used[name], traces[name], bound, known)
             return chosen | ({"n": "b.n"} if needs.duplicates == "count" else {}) or {"one": "1"}
 
-        sql = self._projecting(bound, Source.of(view), parameters=parameters).relation(chosen)
-        own = _needed(version, bound, needs, used)
-        return Part(bound, self._planned(bound, own), own), sql
+        beside = BesideBindings(self._snapshot)
+        lengths = {length_name(path): _length(trace) for path, trace in version.paths.items()}
+        compiler = self._projecting(bound, Source.of(view), lengths, parameters, beside=beside)
+        parts = tuple(computed.values())
+        sql, values = compiler.relation(chosen, {_computed_at(i): node for i, node in enumerate(parts)})
+        own = _with_facts(_needed(version, bound, needs, used, parts), bound, parts)
+        return Part(bound, self._planned(bound, own), own, beside.columns), sql, values
 
     def _of_there(self, prepared: Prepared, there: Mapping[str, Ids]) -> Prepared:
         """Return a query with plans of now, of each version where it has several."""
@@ -227,6 +257,101 @@ def _to_literals(version: Version, bound: BoundPattern, used: Collection[str]) -
     """Whether a path that is wanted leads to a literal."""
     traces = (trace for name, trace in version.paths.items() if name in used)
     return any(bound.vertices[bound.vertex_of[vertex]].kinds for trace in traces for vertex in trace.vertices)
+
+
+def path_names(matches: Matches) -> set[str]:
+    """The variables of paths."""
+    return {path.variable.name for match in matches for path in match.patterns if path.variable is not None}
+
+
+def _longest(version: Version) -> int:
+    """How many edges the longest path, or list of edges, of a version has."""
+    return max(0, *(len(trace.edges) for trace in version.paths.values()), *map(len, version.lists.values()))
+
+
+def _with_conditions(
+    versions: list[Version], after: tuple[ast.Expression, ...], of_paths: PathItems
+) -> tuple[list[Version], tuple[ast.Expression, ...]]:
+    """Return versions with those of some conditions that ask nothing but what is on a path, and the others."""
+    found, rest = [list[ast.Expression]() for _ in versions], []
+    for condition in after:
+        each = [of_paths.change(condition, _writer(version)) for version in versions]
+        if any(map(of_paths.mentioned, each)):
+            rest.append(condition)
+            continue
+        for mine, version, one in zip(found, versions, each, strict=True):
+            mine.append(renamed(one, version.same))
+    further = []
+    for mine, version in zip(found, versions, strict=True):
+        *clauses, last = version.matches
+        last = replace(last, where=all_hold([*conjuncts(last.where), *mine], last.span))
+        further.append(replace(version, matches=(*clauses, last)) if mine else version)
+    return further, tuple(rest)
+
+
+def _with_items(
+    versions: list[Version], returns: ast.ReturnClause, after: tuple[ast.Expression, ...], of_paths: PathItems
+) -> tuple[ast.ReturnClause, tuple[ast.Expression, ...], list[dict[str, ast.Expression]]]:
+    """Return what follows the match without what is asked of all vertices or edges of a path.
+
+    Of one version it stands there for each of them, of several it is a variable, and returned for each version.  What
+    LIMIT leaves a few rows of stays as it is.
+    """
+    computed: list[dict[str, ast.Expression]] = [{} for _ in versions]
+    named: dict[ast.Expression, ast.Variable] = {}
+    if len(versions) == 1:
+        return *of_paths.change((returns, after), _writer(versions[0])), computed
+
+    def put(node: ast.Expression) -> ast.Expression:
+        if node not in named:
+            named[node] = ast.Variable(f"{OF_PATHS}{len(named)}", node.span)
+        return named[node]
+
+    if returns.limit is None or not _as_written(returns, after, {*of_paths.paths}, {*of_paths.lists}):
+        returns, after = of_paths.change((returns, after), put)
+    for version, mine in zip(versions, computed, strict=True):
+        for node, name in with_lengths(tuple(named.items()), of_paths.paths):
+            mine[name.name] = renamed(_writer(version)(node), version.same)
+    return returns, after, computed
+
+
+def _writer(version: Version) -> Callable[[ast.Expression], ast.Expression]:
+    return lambda node: written_out(node, version.paths, version.lists)
+
+
+def _computed_at(number: int) -> str:
+    """The column of rows of versions with what was computed of each."""
+    return f"x{number}"
+
+
+def _alike(
+    selects: list[str], names: Sequence[str], values: list[dict[str, SqlValue]]
+) -> tuple[list[str], dict[str, SqlValue]]:
+    """Return SQL of rows in which what was computed of each version is of one type, and that by ``names``."""
+    chosen: list[list[str]] = [[] for _ in selects]
+    columns: dict[str, SqlValue] = {}
+    for number, name in enumerate(names):
+        at = _computed_at(number)
+        found = [value.made(f"u.{at}", bases=value.bases) for value in (each[at] for each in values)]
+        same, type = common(found)
+        for mine, sql in zip(chosen, same, strict=True):
+            mine.append(f"{sql} AS {at}")
+        columns[name] = column(at, type, bases=bases_of(found))
+    if not columns:
+        return selects, columns
+    pairs = zip(selects, chosen, strict=True)
+    return [f"SELECT u.* REPLACE ({', '.join(mine)}) FROM ({select}) u" for select, mine in pairs], columns
+
+
+def _with_facts(needs: Wanted, bound: BoundPattern, parts: object) -> Wanted:
+    """Return what a match must deliver, with the properties of edges that some syntax asks for."""
+    facts = {node: number for number, choice in bound.choices.items() for node in choice.facts}
+    asked = {facts[part] for part in walk(parts) if isinstance(part, ast.Property) and part in facts}
+    return replace(needs, facts=tuple(sorted(asked.difference(needs.edges))))
+
+
+def _length(trace: Trace) -> SqlValue:
+    return SqlValue(f"CAST({len(trace.edges)} AS BIGINT)", INTEGER)
 
 
 def _lists(matches: Matches) -> set[str]:
@@ -265,8 +390,9 @@ def _as_written(returns: ast.ReturnClause, after: object, paths: set[str], lists
     return named.isdisjoint(variables_in((order, where)))
 
 
-def _needed(version: Version, bound: BoundPattern, needs: Wanted, used: Collection[str]) -> Wanted:
-    """Return what a version's match must deliver for the names that are used after it."""
+def _needed(version: Version, bound: BoundPattern, needs: Wanted, used: Collection[str], parts: object = ()) -> Wanted:
+    """Return what a version's match must deliver for the names that are used after it, and for some syntax."""
+    used = {*used, *named_beside(parts, {node for choice in bound.choices.values() for node in choice.facts})}
     traces = [trace for name, trace in version.paths.items() if name in used]
     names = {version.same.get(name, name) for name in used} | variables_in(tuple(bound.residual))
     names |= {name for trace in traces for name in (*trace.vertices, *trace.edges)}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from graphdb.common.duckdb.identifiers import quoted
+from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import INTEGER, Base, Type, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern
@@ -55,13 +57,31 @@ class RelationCompiler:
         self._parameters = Parameters() if parameters is None else parameters
         self._variables = relation.variables
 
-    def relation(self, chosen: Callable[[Mapping[str, SqlValue]], Mapping[str, str]]) -> str:
-        """Return SQL for the rows that fulfil the conditions; ``chosen`` names columns over them."""
-        rows = self._rows()
+    def relation(
+        self,
+        chosen: Callable[[Mapping[str, SqlValue]], Mapping[str, str]],
+        expressions: Mapping[str, ast.Expression] = MappingProxyType({}),
+    ) -> tuple[str, dict[str, SqlValue]]:
+        """Return SQL for the rows that fulfil the conditions, and what ``expressions`` are of each of these.
+
+        ``chosen`` names columns over them; expressions are columns of their names, too.
+
+        Raises
+        ------
+        NotSupportedError, TypeMismatchError
+            An expression is not a value that SQL computes, and that cannot fail.
+        """
+        rows = self._rows(self._beside)
         compiler = self._compiler(rows, Scope(self._variables, self._relation.known))
         where = [compiler.row_condition(condition) for condition in self._relation.where]
-        columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in chosen(self._variables).items())
-        return f"SELECT {columns} FROM {self._relation.source} b {rows.joins}{where_sql(where)}"
+        values = {name: compiler.native(node) for name, node in expressions.items()}
+        if any(
+            value.many or value.can_fail or value.volatile or value.type.base is Base.ANY for value in values.values()
+        ):
+            raise NotSupportedError("what may fail is computed where it is asked for")
+        named = {**chosen(self._variables), **{name: value.sql for name, value in values.items()}}
+        columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in named.items())
+        return f"SELECT {columns} FROM {self._relation.source} b {rows.joins}{where_sql(where)}", values
 
     def select(
         self,

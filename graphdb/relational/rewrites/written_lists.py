@@ -6,6 +6,7 @@ or edge each, which a match tests as it does any other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from graphdb.functions.table import SIGNATURE_OF, VOLATILE
@@ -38,14 +39,14 @@ def _is_written(node: object) -> bool:
         return False
     if not all(isinstance(part, _ITEMS) for item in node.source.items for part in walk(item) if _is_value(part)):
         return False
-    return not any(isinstance(part, (*LOCAL, *SUBQUERIES)) or _is_call(part) for part in walk(node.where))
+    return not any(isinstance(part, (*LOCAL, *SUBQUERIES)) or calls_anew(part) for part in walk(node.where))
 
 
 def _is_value(part: object) -> bool:
     return isinstance(part, ast.Expression)
 
 
-def _is_call(part: object) -> bool:
+def calls_anew(part: object) -> bool:
     """Whether a function is called that may yield something else each time, or of many rows."""
     if not isinstance(part, ast.FunctionCall):
         return isinstance(part, ast.CountStar)
@@ -57,6 +58,29 @@ def _of_items(node: object) -> ast.Expression:
     assert isinstance(node, ast.ListPredicate)
     assert isinstance(node.source, ast.ListLiteral)
     tests = tuple(replaced(node.where, {node.variable: item}) for item in node.source.items)
-    if node.quantifier == "none":
-        tests = tuple(ast.Unary("NOT", test, node.span) for test in tests)
-    return tests[0] if len(tests) == 1 else ast.Boolean("OR" if node.quantifier == "any" else "AND", tests, node.span)
+    return quantified(node.quantifier, tests, node.span)
+
+
+def quantified(quantifier: str, tests: Sequence[ast.Expression], span: ast.Span) -> ast.Expression:
+    """Return whether conditions hold for all, any, none or a single one of some items, one condition for each."""
+    if not tests:
+        return ast.Literal(quantifier in ("all", "none"), span)
+    if quantifier == "single":
+        return _of_one(tests, span)
+    if quantifier == "none":
+        tests = tuple(ast.Unary("NOT", test, span) for test in tests)
+    return tests[0] if len(tests) == 1 else ast.Boolean("OR" if quantifier == "any" else "AND", tuple(tests), span)
+
+
+def _of_one(tests: Sequence[ast.Expression], span: ast.Span) -> ast.Expression:
+    """Return whether a single one of some conditions holds: unknown where one is, unless two others hold."""
+    if len(tests) == 1:
+        return tests[0]
+    one, none = ast.Literal(1, span), ast.Literal(0, span)
+    counted: ast.Expression = none
+    for test in tests:
+        counted = ast.Binary("+", counted, ast.Case(None, (((test,), one),), none, span), span)
+    unknown = ast.Boolean("OR", tuple(ast.IsNull(test, span=span) for test in tests), span)
+    several = ast.Comparison((">",), (counted, one), span)
+    branches = (((several,), ast.Literal(False, span)), ((unknown,), ast.Literal(None, span)))
+    return ast.Case(None, branches, ast.Comparison(("=",), (counted, one), span), span)
