@@ -143,6 +143,19 @@ def lists_of_oriented(oriented: Oriented) -> Lists:
     return Lists(oriented.neighbours, (oriented.offsets,), runs)
 
 
+def lists_of_steps(elements: NDArray[Any], offsets: Ints, beside: tuple[NDArray[Any], ...]) -> Lists:
+    """Return what steps along edges read: a list once for each neighbour of its vertex, and once for itself.
+
+    ``elements`` are the lists of all vertices, one after the other; ``offsets``, int64 [vertices + 1], their begins.
+    """
+
+    def runs() -> Runs:
+        lengths = np.diff(offsets)
+        return offsets[:-1], lengths, 1 + lengths
+
+    return Lists(elements, beside, runs)
+
+
 def lists_of_plan(plan: PhysicalPlan, counting: bool) -> list[Lists]:
     """Return what a run of a plan (or with ``counting``, a count) reads, each array once."""
     if counting and plan.clique is not None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device, Module, faults
 from graphdb.gpu.data.graph import address
+from graphdb.gpu.mining.clock import Clock
 from graphdb.gpu.watch import Watch
 from graphdb.plan.extension import TableColumn
 
@@ -45,17 +46,16 @@ class DeviceCompressor:
     def __init__(self, device: Device, watch: Watch) -> None:
         self.name = f"cuda:{device.number}"
         self._device, self._watch = device, watch
-        self.milliseconds = 0.0
-        """The device's time so far, copies left out."""
+        self.clock = Clock(device)
+        """The time of its kernels, copies left out."""
         self.moved = 0
         """Bytes that were copied to the device and from it."""
 
     @property
     def summary(self) -> str:
         """What it took so far: a phrase for PROFILE."""
-        return (
-            f"{self.name}: {self.milliseconds:,.1f} ms of kernels to filter, {self.moved:,} bytes of embeddings moved"
-        )
+        took = self.clock.milliseconds
+        return f"{self.name}: {took:,.1f} ms of kernels to filter, {self.moved:,} bytes of embeddings moved"
 
     def compress(self, columns: Sequence[TableColumn], marks: NDArray[np.bool_]) -> list[TableColumn]:
         """Compress a table (:meth:`graphdb.plan.extension.Compressor.compress`)."""
@@ -78,10 +78,9 @@ class DeviceCompressor:
     def _rows(self, bits: Any, rows: int) -> _Rows:
         device, words = self._device, _words(rows)
         counts = device.memory.empty(words, np.int64)
-        begin = device.event()
-        self._launch(self._module(np.dtype(np.int32)), "count_bits", words, bits, words, counts)
-        starts = device.offsets(counts)
-        self.milliseconds += device.milliseconds(begin, device.event())
+        with self.clock.timed():
+            self._launch(self._module(np.dtype(np.int32)), "count_bits", words, bits, words, counts)
+            starts = device.offsets(counts)
         return _Rows(bits, starts, device.last(starts))
 
     def _column(self, column: TableColumn, passed: _Rows, parents: int) -> tuple[TableColumn, _Rows]:
@@ -129,9 +128,8 @@ class DeviceCompressor:
         own, out = device.memory.upload(values), device.memory.empty(total, values.dtype)
         out_parents = None if parents is None else device.memory.empty(total, np.int64)
         arrays = (passed.bits, passed.starts, before.bits, before.starts, out, address(out_parents))
-        begin = device.event()
-        self._launch(module, "compress", count, own, address(parents), first, count, part.start, *arrays)
-        self.milliseconds += device.milliseconds(begin, device.event())
+        with self.clock.timed():
+            self._launch(module, "compress", count, own, address(parents), first, count, part.start, *arrays)
         found[0][part] = out.get()
         if out_parents is not None:
             found[1][part] = out_parents.get()

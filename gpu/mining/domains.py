@@ -18,8 +18,9 @@ from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.code.launch import VARIANTS, Device, StopFlag, faults
 from graphdb.gpu.code.layout import PatternCell
 from graphdb.gpu.data.graph import DeviceGraph, address
-from graphdb.gpu.data.residency import Lists
-from graphdb.gpu.watch import Watch, wait_for
+from graphdb.gpu.data.residency import Lists, lists_of_steps
+from graphdb.gpu.mining.clock import Clock
+from graphdb.gpu.watch import Watch
 from graphdb.plan.domains import PLACES, Candidates, LabelledLists
 
 Ints = NDArray[np.int64]
@@ -81,8 +82,8 @@ class DeviceDomains:
         self._device, self._lists, self._watch, self._threads = device, lists, watch, threads
         self._host_memory, self._stop = host_memory, StopFlag(device)
         self._words = max((lists.vertices + 31) // 32, 1)
-        self.milliseconds = 0.0
-        """The device's time so far."""
+        self.clock = Clock(device)
+        """The time of its kernels."""
         self.spilled = 0
         """Bytes of domains that were written to host memory."""
         with faults(), device.active():
@@ -102,7 +103,8 @@ class DeviceDomains:
     @property
     def summary(self) -> str:
         """What it took so far: a phrase for PROFILE."""
-        text = f"{self.name}: {self.milliseconds:,.1f} ms of kernels, {self.spilled:,} bytes of domains in host memory"
+        took = self.clock.milliseconds
+        text = f"{self.name}: {took:,.1f} ms of kernels, {self.spilled:,} bytes of domains in host memory"
         return f"{text}; {self._where}" if self._where else text
 
     def find(
@@ -143,7 +145,7 @@ class DeviceDomains:
         examples: Ints,
     ) -> None:
         """Find the domains of a piece of the patterns."""
-        device, memory, words = self._device, self._device.memory, self._words
+        memory, words = self._device.memory, self._words
         rows, scratch, blocks, shared, places = room
         table = pattern_table(candidates, part)
         count = len(table)
@@ -151,18 +153,15 @@ class DeviceDomains:
         found, next_task = memory.empty((count, PLACES), np.int32), memory.empty(1, np.uint64)
         out = memory.empty((count, PLACES, words), np.uint32) if keep else None
         next_task.fill(0)
-        begin = device.event()
-        self._module.launch(
-            "domains",
-            min(blocks, count),
-            *(self._offsets, self._keys, self._lists.vertices, int(self._lists.directed), patterns, count, rows),
-            *(words, places, support, address(scratch), taken, found, address(out), next_task, self._stop.address),
-            threads=self._threads,
-            shared=shared,
-        )
-        end = device.event()
-        wait_for(end, self._watch, self._stop, lambda: None)
-        self.milliseconds += device.milliseconds(begin, end)
+        with self.clock.watched(self._watch, self._stop):
+            self._module.launch(
+                "domains",
+                min(blocks, count),
+                *(self._offsets, self._keys, self._lists.vertices, int(self._lists.directed), patterns, count, rows),
+                *(words, places, support, address(scratch), taken, found, address(out), next_task, self._stop.address),
+                threads=self._threads,
+                shared=shared,
+            )
         supports[part] = taken.get()
         frequent = np.flatnonzero(supports[part])
         examples[part][frequent] = found.get()[frequent]
@@ -192,11 +191,10 @@ class DeviceDomains:
             rows = memory.empty(shape, np.uint32)
             where = address(rows)
         which = memory.upload(frequent)
-        begin = device.event()
         width = PLACES * self._words
         blocks = min(-(-len(frequent) * width // self._threads), 32 * device.processors)
-        self._module.launch("gather", blocks, out, which, len(frequent), width, where, threads=self._threads)
-        self.milliseconds += device.milliseconds(begin, device.event())
+        with self.clock.timed():
+            self._module.launch("gather", blocks, out, which, len(frequent), width, where, threads=self._threads)
         return _Stored(frequent + first, rows, where, on_host)
 
     def keep(self, frequent: Ints) -> Ints:
@@ -214,14 +212,9 @@ class DeviceDomains:
 
 
 def lists_of(lists: LabelledLists) -> Lists:
-    """Return what is read of a graph: a list once for each neighbour of its vertex, and for itself."""
-
-    def runs() -> tuple[Ints, Ints, Ints]:
-        lengths = np.diff(lists.offsets)
-        return lists.offsets[:-1], lengths, 1 + lengths
-
+    """Return what is read of a graph."""
     rows = np.broadcast_to(np.uint32(0), (len(lists.spans), (lists.vertices + 31) // 32))
-    return Lists(lists.keys, (lists.offsets, rows), runs)
+    return lists_of_steps(lists.keys, lists.offsets, (lists.offsets, rows))
 
 
 def label_rows(lists: LabelledLists, words: int) -> Words:

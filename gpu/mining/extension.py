@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.code.launch import BLOCK, VARIANTS, Device, StopFlag, faults
 from graphdb.gpu.data.graph import DeviceGraph, address
-from graphdb.gpu.data.residency import Lists
+from graphdb.gpu.data.residency import Lists, lists_of_steps
 from graphdb.gpu.mining.aggregation import Images, quick_patterns
-from graphdb.gpu.watch import Watch, wait_for
+from graphdb.gpu.mining.clock import Clock
+from graphdb.gpu.watch import Watch
 from graphdb.plan.extension import Adjacency, Aggregated, Cells, Kind
 
 Ints = NDArray[np.int64]
@@ -92,8 +93,8 @@ class DeviceExtension:
         self._device, self._device_graph, self._lists, self._watch = device, graph, lists, watch
         self._passes, self._piece, self._stop = passes, piece, StopFlag(device)
         self._grouped_from = GROUPED if grouped is None else 2 if grouped else None
-        self.milliseconds = 0.0
-        """The device's time so far, copies left out."""
+        self.clock = Clock(device)
+        """The time of its kernels, copies left out."""
         self.moved = 0
         """Bytes that were copied to the device and from it."""
         with faults(), device.active():
@@ -104,7 +105,8 @@ class DeviceExtension:
     @property
     def summary(self) -> str:
         """What it took so far: a phrase for PROFILE."""
-        text = f"{self.name}: {self.milliseconds:,.1f} ms of kernels, {self.moved:,} bytes of embeddings moved"
+        took = self.clock.milliseconds
+        text = f"{self.name}: {took:,.1f} ms of kernels, {self.moved:,} bytes of embeddings moved"
         return f"{text}; {self._where}" if self._where else text
 
     def extend(self, rows: Narrow, kind: Kind) -> tuple[Narrow, Ints]:
@@ -146,11 +148,10 @@ class DeviceExtension:
         values = memory.empty(total, np.int32)
         if pool is not None and pool.used() <= pool.blocks:
             entries = min(pool.used(), pool.blocks) * ENTRIES
-            begin = device.event()
             module = device.module("extension", self._macros(kind, POOL, rows.shape[1]))
             arguments = (pool.values, pool.owners, pool.ranks, entries, places, values)
-            module.launch("put_in_order", min(-(-entries // BLOCK), 32 * device.processors), *arguments)
-            self.milliseconds += device.milliseconds(begin, device.event())
+            with self.clock.timed():
+                module.launch("put_in_order", min(-(-entries // BLOCK), 32 * device.processors), *arguments)
         else:
             self._launch(kind, WRITE, own, count, rows.shape[1], counts, places, None, values)
         self.moved += rows.nbytes + 4 * total + 8 * count
@@ -192,17 +193,14 @@ class DeviceExtension:
         offsets, ids, source, target, _ = self._arrays
         written = (values, None, None, None, 0) if pool is None else pool.arguments
         out, owners, ranks, cursor, blocks = written
-        begin = device.event()
-        module.launch(
-            "extend",
-            min(module.resident("extend"), -(-count * 32 // BLOCK)),
-            *(offsets, ids, address(source), address(target), rows, count, size, counts, address(places)),
-            *(address(out), address(owners), address(ranks), address(cursor), blocks, ENTRIES),
-            *(next_task, self._stop.address),
-        )
-        end = device.event()
-        wait_for(end, self._watch, self._stop, lambda: None)
-        self.milliseconds += device.milliseconds(begin, end)
+        with self.clock.watched(self._watch, self._stop):
+            module.launch(
+                "extend",
+                min(module.resident("extend"), -(-count * 32 // BLOCK)),
+                *(offsets, ids, address(source), address(target), rows, count, size, counts, address(places)),
+                *(address(out), address(owners), address(ranks), address(cursor), blocks, ENTRIES),
+                *(next_task, self._stop.address),
+            )
 
     def count_codes(self, rows: Narrow, base: int, counts: Cells, firsts: Cells) -> None:
         """Count sets of one more vertex by code (:meth:`graphdb.plan.extension.Extender.count_codes`)."""
@@ -217,34 +215,21 @@ class DeviceExtension:
                 next_task = device.memory.empty(1, np.uint64)
                 next_task.fill(0)
                 count = part.stop - part.start
-                begin = device.event()
-                module.launch(
-                    "count_codes",
-                    min(module.resident("count_codes"), -(-count * 32 // BLOCK)),
-                    *(
-                        offsets,
-                        ids,
-                        ways,
-                        own,
-                        count,
-                        rows.shape[1],
-                        base + part.start,
-                        counts.array,
-                        firsts.array,
-                        next_task,
-                    ),
-                    self._stop.address,
-                )
-                end = device.event()
-                wait_for(end, self._watch, self._stop, lambda: None)
-                self.milliseconds += device.milliseconds(begin, end)
+                with self.clock.watched(self._watch, self._stop):
+                    module.launch(
+                        "count_codes",
+                        min(module.resident("count_codes"), -(-count * 32 // BLOCK)),
+                        *(offsets, ids, ways, own, count, rows.shape[1], base + part.start),
+                        *(counts.array, firsts.array, next_task, self._stop.address),
+                    )
                 self.moved += 4 * own.size
 
     def quick(self, rows: Narrow, task: Aggregated) -> tuple[Ints, Ints, Ints]:
         """The distinct quick patterns of rows (:meth:`graphdb.plan.extension.Extender.quick`)."""
         with faults(), self._device.active():
-            patterns, first, number, took = quick_patterns(self._device, self._device_graph, self._lists, rows, task)
-        self.milliseconds += took
+            patterns, first, number = quick_patterns(
+                self._device, self.clock, self._device_graph, self._lists, rows, task
+            )
         self.moved += rows.nbytes + 4 * len(rows) + patterns.nbytes
         return patterns, first, number
 
@@ -253,7 +238,7 @@ class DeviceExtension:
     ) -> Ints | None:
         """How many vertices each slot takes (:meth:`graphdb.plan.extension.Extender.images`)."""
         with faults(), self._device.active():
-            images = Images.of(self._device, self._device_graph, self._lists, slots, count, task)
+            images = Images.of(self._device, self.clock, self._device_graph, self._lists, slots, count, task)
             if images is None:
                 return None
             for rows, quick_of_row in pieces:
@@ -261,7 +246,6 @@ class DeviceExtension:
                 images.mark(rows, quick_of_row)
                 self.moved += rows.nbytes + quick_of_row.nbytes
             found = images.counts()
-        self.milliseconds += images.milliseconds
         return found
 
     def code_cells(self, codes: int) -> tuple[Cells, Cells]:
@@ -291,13 +275,8 @@ class DeviceCells:
 
 
 def lists_of(lists: Adjacency) -> Lists:
-    """Return what is read of a graph: a list once for each neighbour of its vertex, and for itself."""
-
-    def runs() -> tuple[Ints, Ints, Ints]:
-        lengths = np.diff(lists.offsets)
-        return lists.offsets[:-1], lengths, 1 + lengths
-
-    return Lists(lists.ids, lists.beside, runs)
+    """Return what is read of a graph."""
+    return lists_of_steps(lists.ids, lists.offsets, lists.beside)
 
 
 class _Pool:
