@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from graphdb.common.errors import nearest
 from graphdb.common.stopping import checked
 from graphdb.grammar import syntax as s
 from graphdb.grammar.build_base import Base, Rule, always, items, node_of, node_of_all
@@ -137,7 +138,8 @@ class Expressions(Base):
     def call_star(self, span: s.Span, children: list[Any]) -> s.CountStar:
         name = self._function(children[0], span.start)
         if name.lower() != "count":
-            raise self.error(f"only count takes *, not {name}", span.start)
+            hint = "did you mean count(*)?" if nearest(name, ("count",)) else None
+            raise self.error(f"only count takes *, not {name}", span.start, hint)
         return s.CountStar(span)
 
     def _function(self, expression: s.Expression, position: int) -> str:

@@ -245,11 +245,10 @@ class MatchRun(MatchPlanner):
                 if waiting > (_STREAM if spilled else self._bindings_bytes // (2 * shares)):
                     if not spilled:
                         tables.enter_context(self._snapshot.connection.temporary_table(view))
-                    self._spill(arrow.concat_tables(batches), view, first=not spilled)
+                    self._spill(batches, view, first=not spilled)
                     batches, spilled, waiting = [], True, 0
             if spilled:
-                if batches:
-                    self._spill(arrow.concat_tables(batches), view, first=False)
+                self._spill(batches, view, first=False)
                 yield None
                 return
             if not batches:
@@ -349,13 +348,17 @@ class MatchRun(MatchPlanner):
             arrays["one"] = numbers(np.ones(block.count, np.int8))
         return arrow.table(arrays)
 
-    def _spill(self, table: arrow.Table, view: str, *, first: bool) -> None:
-        connection = self._snapshot.connection
-        with connection.view("_graphdb_block", table), connection.guard(self._left()) as raw:
-            if first:
-                raw.execute(f"CREATE OR REPLACE TEMP TABLE {view} AS FROM _graphdb_block")
-            else:
-                raw.execute(f"INSERT INTO temp.{view} FROM _graphdb_block")
+    def _spill(self, batches: Sequence[arrow.Table], view: str, *, first: bool) -> None:
+        """Write bindings to a temporary table, some at a time: what DuckDB reads is all gathered before it begins."""
+        connection, waiting = self._snapshot.connection, list[arrow.Table]()
+        for left, table in zip(range(len(batches) - 1, -1, -1), batches, strict=True):
+            waiting.append(table)
+            if left and sum(each.nbytes for each in waiting) < _STREAM:
+                continue
+            begin = f"CREATE OR REPLACE TEMP TABLE {view} AS" if first else f"INSERT INTO temp.{view}"
+            together, waiting, first = arrow.concat_tables(waiting), [], False
+            with connection.view("_graphdb_block", together), connection.guard(self._left()) as raw:
+                raw.execute(f"{begin} FROM _graphdb_block")
 
 
 def _together(blocks: Iterable[Block]) -> Iterator[Block]:

@@ -158,8 +158,9 @@ def _export(given: argparse.Namespace) -> int:
 
 def _query(given: argparse.Namespace) -> int:
     from graphdb.shell.repl import Shell
+    from graphdb.shell.terminal import script_lines
 
-    text = sys.stdin.read() if given.text == "-" else given.text
+    text = "".join(script_lines(sys.stdin)) if given.text == "-" else given.text
     with _open(given, must_exist=True) as database:
         start = time.perf_counter()
         if given.command == "sql":

@@ -19,7 +19,7 @@ from graphdb._version import __version__
 from graphdb.common import render
 from graphdb.common.errors import AccessError, GraphDBError, nearest
 from graphdb.shell.overview import schema
-from graphdb.shell.terminal import Status, complain, history_file
+from graphdb.shell.terminal import Status, complain, history_file, script_lines
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -132,7 +132,7 @@ class Shell:
         from graphdb.grammar.parser import is_complete, split
 
         pending = ""
-        for line in lines:
+        for line in script_lines(lines):
             if pending and _is_command(line) and not split(pending):  # comments alone stand before it
                 pending = ""
             pending += line if line.endswith("\n") else line + "\n"
@@ -237,8 +237,8 @@ class Shell:
 
     def _dot(self, entered: str) -> bool:
         """Run a dot command; returns whether it succeeded."""
-        command, _, argument = entered.partition(" ")
-        whole = argument.strip().rstrip(";").rstrip()
+        command, _, argument = entered.rstrip("; \t\n").partition(" ")
+        whole = argument.strip()
         argument = whole.strip("'\"")
         if command not in DOT_COMMANDS:
             close = nearest(command, DOT_COMMANDS, 1)
@@ -286,7 +286,7 @@ class Shell:
                 if not argument:
                     raise GraphDBError(".read needs a file", hint=".read statements.txt")
                 self._refuse_files(".read")
-                with Path(argument).expanduser().open(encoding="utf-8") as lines:
+                with Path(argument).expanduser().open(encoding="utf-8", errors="surrogateescape") as lines:
                     return self.run_lines(lines) == 0
             case ".export":
                 if not argument:

@@ -1,13 +1,19 @@
-"""The terminal: the line of long statements, the history of what was typed, errors in red."""
+"""The terminal: the line of long statements, the history of what was typed, errors in red; lines of scripts."""
 
 from __future__ import annotations
 
 import os
+import re
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
 from graphdb.common import compiling, render
+from graphdb.common.errors import GraphDBError
+
+_NO_CHARACTER = re.compile("[\udc80-\udcff]")
+"""A byte that is no UTF-8, as ``surrogateescape`` has it."""
 
 
 class Status:
@@ -73,3 +79,18 @@ def complain(message: str, stream: TextIO) -> None:
     """Print an error, in red where a terminal shows it and ``NO_COLOR`` is not set."""
     colour = stream.isatty() and not os.environ.get("NO_COLOR")
     print(f"\x1b[31m{message}\x1b[0m" if colour else message, file=stream, flush=True)
+
+
+def script_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a script, which were read as UTF-8 with ``surrogateescape``, without a byte order mark.
+
+    Raises
+    ------
+    GraphDBError
+        One is no UTF-8.
+    """
+    for number, line in enumerate(lines, 1):
+        if (found := _NO_CHARACTER.search(line)) is not None:
+            where = f"line {number}, column {found.start() + 1}"
+            raise GraphDBError(f"what is read is not UTF-8 ({where})", hint="convert it to UTF-8")
+        yield line.removeprefix("\ufeff") if number == 1 else line

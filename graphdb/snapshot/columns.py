@@ -23,6 +23,7 @@ from graphdb.common import arrow
 from graphdb.common.arrow import numbers
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.duckdb.fetch import batches
+from graphdb.common.stopping import checked
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.sorted_sets import joined, places, without
@@ -172,7 +173,7 @@ class ValueColumn:
             self.values.type,
             len(ids),
             size * len(ids),
-            lambda: [piece for chunk in ids.chunks for piece in arrow.chunks(self.gather(chunk))],
+            lambda: [piece for chunk in checked(ids.chunks, 1) for piece in arrow.chunks(self.gather(chunk))],
             lambda start, length: self.delayed(ids.slice(start, length)),
         )
 

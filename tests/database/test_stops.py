@@ -16,8 +16,10 @@ from contextlib import suppress
 import pytest
 
 import graphdb
+from graphdb.common.arrow import Array, ChunkedArray
 from graphdb.common.duckdb.fetch import batches
 from graphdb.common.errors import GraphDBError, NotSupportedError, QueryInterrupted, QueryTimeout
+from graphdb.snapshot.columns import ValueColumn
 from tests.interrupted import interrupted as interrupted_at
 from tests.stops import interrupted
 
@@ -152,6 +154,28 @@ def test_random_statements_stop_at_random_moments(db: graphdb.Database) -> None:
         sep="\n  ",
     )
     assert slowest[0][0] < SLACK, slowest[0]
+
+
+@pytest.mark.parametrize("memory", ["2GB", "100MB"])
+def test_what_duckdb_reads_stops_while_it_is_gathered(monkeypatch: pytest.MonkeyPatch, memory: str) -> None:
+    """It is gathered before DuckDB begins: of a large answer that took 10 s, whatever stopped it meanwhile."""
+    gathered, gather = [], ValueColumn.gather
+
+    def stopping(self: ValueColumn, ids: Array | ChunkedArray) -> Array | ChunkedArray:
+        if len(ids) > 10_000:  # not what a condition asks of the vertices
+            gathered.append(len(ids))
+            db.interrupt()
+        return gather(self, ids)
+
+    with graphdb.connect(device="cpu", memory_limit=memory) as db:
+        db.query("CREATE (h:Hub) WITH h UNWIND range(1, 1500) AS i CREATE (:P {name: 'name ' + i})-[:IN]->(h)")
+        monkeypatch.setattr(ValueColumn, "gather", stopping)
+        with pytest.raises(QueryInterrupted):
+            db.query(
+                """MATCH (a:P)-[:IN]->(g), (b:P)-[:IN]->(h) WHERE a.name < b.name
+                   RETURN a.name, b.name ORDER BY a.name, b.name LIMIT 3"""
+            )
+        assert len(gathered) == 1, gathered
 
 
 WIDE = 2000

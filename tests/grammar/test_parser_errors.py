@@ -118,6 +118,8 @@ def test_mistakes_and_their_places(text: str, at: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
+        ("RETURN cuont(*)", "did you mean count(*)?"),
+        ("RETURN sum(*)", None),
         ("METCH (a) RETURN a", "did you mean MATCH?"),
         ("MATCH (a) RETRUN a", "did you mean RETURN?"),
         ("MATCH (a) WHER a.x RETURN a", "did you mean WHERE?"),
@@ -134,7 +136,7 @@ def test_mistakes_and_their_places(text: str, at: str, message: str) -> None:
         ("MATCH (set) RETURN 1", "a name that is also a keyword can stand in back-quotes: `set`"),
     ],
 )
-def test_hints(text: str, hint: str) -> None:
+def test_hints(text: str, hint: str | None) -> None:
     found = error(text)
     assert isinstance(found, ParseError)
     assert found.hint == hint

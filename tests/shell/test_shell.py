@@ -104,7 +104,7 @@ def test_schema_says_what_there_is(family: Any) -> None:
 def test_tables_and_prefixes() -> None:
     with graphdb.connect() as database:
         assert "friends" not in said(database, ".tables")[0].splitlines()
-        made = said(database, "CREATE TABLE friends (a INTEGER);", "PREFIX ex: <http://example.org/>;", ".tables")
+        made = said(database, "CREATE TABLE friends (a INTEGER);", "PREFIX ex: <http://example.org/>;", ".tables;")
         assert "friends" in made[0].splitlines()
         assert "PREFIX ex: <http://example.org/>" in said(database, ".prefixes")[0].splitlines()
 
@@ -119,10 +119,20 @@ def test_comments_may_stand_before_dot_commands(family: Any) -> None:
 def test_read_runs_a_file_up_to_its_first_error(family: Any, tmp_path: Path) -> None:
     script = tmp_path / "script.txt"
     script.write_text(".mode csv\nSELECT 1\n  AS a;\nSELECT nonsense;\nSELECT 2 AS b;\n", encoding="utf-8")
-    output, errors = said(family, f".read {script}")
+    output, errors = said(family, f".read {script};")
     assert output == "a\n1\n"
     assert "nonsense" in errors
     assert "absent" in said(family, ".read absent")[1]
+
+
+def test_scripts_are_utf_8_with_or_without_a_byte_order_mark(family: Any, tmp_path: Path) -> None:
+    script = tmp_path / "script.txt"
+    script.write_bytes("\ufeffRETURN 'é' AS a;\r\n".encode())
+    assert said(family, f".read {script}") == ("a\né\n", "")
+    script.write_bytes("RETURN 1 AS a;\n-- é\n".encode("latin-1"))
+    output, errors = said(family, f".read {script}", "RETURN 2 AS b;")
+    assert output == "a\n1\nb\n2\n"
+    assert errors.startswith("what is read is not UTF-8 (line 2, column 4)")
 
 
 @pytest.mark.parametrize(

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from graphdb.common.duckdb import progress_bar
-from graphdb.common.duckdb.errors import failure, is_signal, opening_error, refuse_no_path, refuse_others
+from graphdb.common.duckdb.errors import failure, is_signal, is_stop, opening_error, refuse_no_path, refuse_others
 from graphdb.common.duckdb.fetch import abandon, is_open, rows_of
 from graphdb.common.duckdb.identifiers import OURS, quoted
 from graphdb.common.duckdb.open_files import made, opened
 from graphdb.common.duckdb.parsed import parsed
 from graphdb.common.duckdb.temporary import PromisedTables, TemporaryTable
 from graphdb.common.duckdb.transactions import ABORTED, TOUCH, Transactions, failed_transaction
-from graphdb.common.duckdb.udf import STOPPED, Calls
+from graphdb.common.duckdb.udf import Calls
 from graphdb.common.duckdb.watchdog import WATCHDOG
 from graphdb.common.duckdb.windows import View, Windows
 from graphdb.common.errors import StorageError
@@ -416,7 +416,7 @@ class Guard:
             return
         if connection.closed:
             raise StorageError("the database was closed while the statement ran") from None
-        if isinstance(error, duckdb.InterruptException) or (STOPPED in str(error) and connection.must_stop):
+        if isinstance(error, duckdb.InterruptException) or (is_stop(error) and connection.must_stop):
             connection.calm()
             check_stop()
             raise KeyboardInterrupt from None

@@ -6,6 +6,7 @@ import os
 import re
 
 from graphdb.common import regex
+from graphdb.common.duckdb.udf import STOPPED
 from graphdb.common.errors import (
     AccessError,
     ExecutionError,
@@ -111,6 +112,8 @@ _PLAINER = (
 
 _IN_PYTHON = re.compile(r"(?:failed|UDF): KeyboardInterrupt:?\s*$")
 """What DuckDB says where Ctrl-C came while it called Python, for a table's schema or a function."""
+_STOPPED = re.compile(rf"(?:failed|UDF): (?:QueryInterrupted|QueryTimeout): |{STOPPED}")
+"""What it says where what it called saw that the statement must stop."""
 
 
 def is_signal(error: BaseException) -> bool:
@@ -118,6 +121,11 @@ def is_signal(error: BaseException) -> bool:
     if type(error) is RuntimeError:
         return "interrupt" in str(error).lower()
     return isinstance(error, Exception) and _IN_PYTHON.search(str(error)) is not None
+
+
+def is_stop(error: Exception) -> bool:
+    """Whether an error of DuckDB's may be that the statement must stop, which what it called saw."""
+    return _STOPPED.search(str(error)) is not None
 
 
 def failure(error: Exception, ours: bool) -> GraphDBError:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from graphdb.common import arrow
 from graphdb.common.arrow.imported import end_stream
 from graphdb.common.errors import MemoryLimitError
+from graphdb.common.stopping import limits, under
 
 if TYPE_CHECKING:
     import duckdb
@@ -207,7 +208,8 @@ def register(raw: duckdb.DuckDBPyConnection, name: str, table: object) -> Any:
     """Let SQL read a table under a name; return what has it as ``obj``, where another of its schema may take its place.
 
     DuckDB plans by how many rows there are, and asks of tables for the columns that it needs; it takes all others for
-    one row of all columns.
+    one row of all columns.  What is made of a table only then, by whichever thread of DuckDB's, stops with the
+    statement that registers it, or that shows it later (``limits``).
     """
     adopt = getattr(raw, "_register_arrow_source", None)
     if adopt is None or not isinstance(table, arrow.Table):
@@ -229,14 +231,15 @@ def _source_class() -> Any:
 
         def __init__(self, table: arrow.Table) -> None:
             super().__init__(_Described(table.schema))  # what it is made with stays
-            self.obj = table
+            self.obj, self.limits = table, limits()
 
         def rows(self) -> int | None:
             return len(self.obj)
 
         def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
             table = self.obj if columns is None else self.obj.select(list(columns))
-            return table.__arrow_c_stream__(), columns is not None
+            with under(self.limits):
+                return table.__arrow_c_stream__(), columns is not None
 
     return TableSource
 

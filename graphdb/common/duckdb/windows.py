@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graphdb.common.duckdb.fetch import register
+from graphdb.common.stopping import limits
 
 if TYPE_CHECKING:
     import threading
@@ -47,7 +48,7 @@ class _Window:
         """Show a table, if nothing else is shown and its columns are the same."""
         free = self.source.obj is None and getattr(table, "schema", None) == self.schema
         if free:
-            self.source.obj = table
+            self.source.obj, self.source.limits = table, limits()
         return free
 
 
