@@ -13,9 +13,11 @@ from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
 from graphdb.plan.executor import Executor
 from graphdb.plan.passes.counting import WORTH, explosive
-from graphdb.plan.passes.pipeline import counted_plan, make_plan, without_matches
+from graphdb.plan.passes.edge_counts import counted_plan
+from graphdb.plan.passes.pipeline import make_plan, without_matches
 from graphdb.plan.physical import BundledCount, PhysicalPlan
 from graphdb.relational.arguments import Arguments
+from graphdb.relational.edges.all_edges import with_all_edges
 from graphdb.relational.edges.assignment import Chooser
 from graphdb.relational.edges.bundles import is_searched, numbers_bytes, vertices_alone
 from graphdb.relational.edges.parallel_edges import ends_of, with_scan, with_weights
@@ -84,10 +86,8 @@ class MatchPlanner:
             graph = self._snapshot.graph
             return counted_plan(pattern, graph) or make_plan(pattern, graph, refine=self.executor.refine)
 
-        if needs.by_label and not Chooser(self._snapshot, bound, needs):
-            counted = counted_plan(pattern, self._snapshot.graph, by_label=True)
-            if counted is not None:
-                return counted
+        if (counted := with_all_edges(self._snapshot, pattern, bound, needs)) is not None:
+            return counted
         if bound.choices and (between := subsets_between(self._snapshot, bound, pattern, needs)):
             return self._with_bundles(self._made_among(pattern, bound, needs, between), pattern, bound, needs)
         plan = self._snapshot.plans.get_or_make(pattern, make)

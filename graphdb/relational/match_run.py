@@ -23,6 +23,7 @@ from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import Wanted
 from graphdb.plan.executor import Block, Control, Executor
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.relational.edges.all_edges import of_each_label
 from graphdb.relational.edges.assignment import Chooser, Scanned
 from graphdb.relational.edges.bundles import multiplied
 from graphdb.relational.match_planner import MatchPlanner, asks_whether
@@ -265,7 +266,7 @@ class MatchRun(MatchPlanner):
             yield from multiplied(self._snapshot, bound, plan.bundled.pattern, needs, found, control.check)
             return
         if plan.by_label is not None:
-            yield _of_each_label(*plan.by_label, needs, bound)
+            yield of_each_label(*plan.by_label, bound, needs, _columns(needs, bound).values())
             return
         chooser = Chooser(self._snapshot, bound, needs, plan.fulfilled)
         if not chooser:
@@ -382,13 +383,6 @@ def _as_one(blocks: Sequence[Block]) -> Block:
     columns = {name: np.concatenate([block.columns[name] for block in blocks]) for name in first.columns}
     matches = None if first.matches is None else np.concatenate([block.matches for block in blocks])
     return Block(columns, sum(block.count for block in blocks), matches)
-
-
-def _of_each_label(labels: Ids, counts: Ids, needs: Wanted, bound: BoundPattern) -> Block:
-    """Return a row for each label of the only edge, which leads from any vertex: only its label is read."""
-    columns = dict.fromkeys(_columns(needs, bound).values(), np.zeros(len(labels), np.int64))
-    columns |= {bound.edges[edge].name: labels << 1 for edge in needs.edges}
-    return Block(columns, len(labels), counts if needs.duplicates == "count" else None)
 
 
 def _columns(needs: Wanted, bound: BoundPattern) -> dict[str, str]:

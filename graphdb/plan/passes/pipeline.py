@@ -11,7 +11,6 @@ from math import factorial
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph
@@ -104,41 +103,6 @@ def _plan(draft: Draft) -> PhysicalPlan:
         twins = twin_count(pattern, graph, conditions, dear / CHOICE)
     otherwise = cache(summed if doubtful else later) if found is None and not bounded else None
     return replace(plan, counting=found, twins=twins, otherwise=otherwise, doubtful=doubtful)
-
-
-def counted_plan(pattern: PatternGraph, graph: DataGraph, *, by_label: bool = False) -> PhysicalPlan | None:
-    """Plan to count all edges of some labels, or of any, without reading one: statistics say how many they are.
-
-    None for other patterns.  The plan finds one vertex, which stands for all matches; where these are wanted
-    ``by_label``, it has their numbers beside it.
-    """
-    if pattern.limit is not None or len(pattern.edges) != 1 or len(pattern.vertices) != 2:
-        return None
-    if not (pattern.count_only or by_label):
-        return None
-    (edge,), ends = pattern.edges, pattern.vertices
-    modes = {MatchMode.DIFFERENT_EDGES, MatchMode.REPEATABLE_ELEMENTS}
-    conditions = pattern.edge_tests or pattern.unequal or any(clause.mode not in modes for clause in pattern.clauses)
-    free = edge.directed and edge.source != edge.target and all(end.candidates is None for end in ends)
-    if conditions or not free or not (edge.labels is None or set(edge.labels) <= set(graph.source.edge_labels())):
-        return None
-    if not (count := graph.statistics(edge.labels).triples):
-        return None
-    one = replace(ends[edge.source], candidates=np.zeros(1, np.int64))
-    clause = Clause(MatchMode.REPEATABLE_ELEMENTS, (0,))
-    plan = make_plan(PatternGraph((one,), (), (clause,), count_only=True), graph)
-    numbers = _edges_of_each(edge.labels, graph) if by_label else None
-    columns = np.empty((count, 0), np.int64)
-    return replace(plan, automorphisms=count, columns=columns, known=True, by_label=numbers, origin=None)
-
-
-def _edges_of_each(labels: tuple[int, ...] | None, graph: DataGraph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return those of some labels (None: any but ``rdf:type``, between resources) that have edges, and how many."""
-    chosen = labels if labels is not None else [x for x in graph.source.edge_labels() if x != graph.type_label]
-    known = ((label, graph.source.statistics(label)) for label in chosen)
-    counts = [(label, each.resource_triples if labels is None else each.triples) for label, each in known]
-    found = np.array([pair for pair in counts if pair[1]], np.int64).reshape(-1, 2)
-    return found[:, 0].copy(), found[:, 1].copy()
 
 
 def without_matches(pattern: PatternGraph) -> PatternGraph | None:

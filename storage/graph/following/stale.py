@@ -180,6 +180,8 @@ class StaleStructures:
                 return grown(value, type_label, since, occurring)
             case ("derived", "has property", label):
                 return having(value, label, now, since)
+            case ("derived", "number of loops", label) if label not in touched:
+                return value
             case ("derived", "loops", labels) if labels is None or not any(map(closure_of, labels)):
                 return loops(value, labels, type_label, since)
         return None
