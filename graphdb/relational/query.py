@@ -36,7 +36,7 @@ from graphdb.relational.projection.return_clause import combines_aggregates, exp
 from graphdb.relational.projection.sql import Projection, counted
 from graphdb.relational.rewrites.edge_properties import with_edge_properties
 from graphdb.relational.rewrites.list_subqueries import sees_items, with_rows
-from graphdb.relational.rewrites.pattern_quantifiers import with_existence
+from graphdb.relational.rewrites.pattern_quantifiers import with_counts, with_existence
 from graphdb.relational.rewrites.written_lists import without_quantifiers
 from graphdb.relational.running.program_run import ProgramRun
 from graphdb.results.decode import Arrays
@@ -146,7 +146,7 @@ class QueryRun(ProgramRun):
         GraphDBError
             Something is wrong with it, or it is more than a limit allows.
         """
-        query = with_edge_properties(with_existence(query))
+        query = with_edge_properties(with_counts(with_existence(query)))
         if sees_items(query):
             query = with_rows(query)
         beforehand: list[ast.Expression] = []

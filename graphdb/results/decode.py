@@ -239,7 +239,8 @@ def _values(known: Known, terms: _Terms, type: Type, column: arrow.Array | Walks
             rows = zip(*[_values(known, terms, field, column.field(i)) for i, (_, field) in fields], strict=True)
             maps = [dict(zip(keys, row, strict=True)) for row in rows]
             if type.sparse:
-                maps = [{key: value for key, value in map.items() if value is not None} for map in maps]
+                there = type.certain
+                maps = [{key: value for key, value in map.items() if value is not None or key in there} for map in maps]
             return [map if there else None for map, there in zip(maps, column.is_valid().tolist(), strict=True)]
         case Base.TUPLE:
             items = [_values(known, terms, field, column.field(i)) for i, (_, field) in enumerate(type.fields)]

@@ -51,6 +51,7 @@ SUBQUERIES: list[tuple[str, Callable[[int], Any]]] = [
     ("COUNT { MATCH (x:P) WHERE x.id < 5 RETURN x }", lambda a: 5),
     ("COUNT { MATCH (a)-[:K]->(x) RETURN x UNION MATCH (a)-[:K]->()-[:L]->(x) RETURN x }", lambda a: int((HAS_K + HAS_K @ HAS_L)[a].astype(bool).sum())),
     ("reduce(t = 0, i IN COLLECT { MATCH (a)-[:K]->(x) RETURN x.id ORDER BY x.id % 3 DESC, x.id SKIP 1 LIMIT 2 } | 20 * t + i)", lambda a: _first_few(a)),
+    ("size([(a)-[r:L]->(x) WHERE x.id < a.id OR size([(x)-[:K]->(y) | y]) = 0 | r])", lambda a: int((HAS_L[a] & ((np.arange(VERTICES) < a) | (HAS_K.sum(axis=1) == 0))).sum())),
 ]  # fmt: skip
 """What is asked of a vertex, and what it is."""
 

@@ -215,7 +215,7 @@ class Values:
         return self.one_of(
             leaf,
             lambda: f"{{a: {self.int(inner)}, b: {self.any(inner)}}}",
-            lambda: f"n {{.age, a: {self.any(inner)}}}",
+            lambda: f"n {{{self.one_of('.age', '.*')}, a: {self.any(inner)}}}",
         )
 
     def list(self, depth: int) -> str:

@@ -176,6 +176,10 @@ def test_durations_are_written_as_text_in_sql(db: graphdb.Database) -> None:
         "MATCH (n) RETURN max(properties(n)) AS most, min(n {.*}) AS least",
         "MATCH (n) OPTIONAL MATCH (n)-[r:K]->(x) RETURN n.age AS a, properties(x), keys(x), properties(r) AS p ORDER BY a, p",
         "MATCH (n) WITH n ORDER BY n.age, n.name, n.w RETURN collect(properties(n)) AS l",
+        "MATCH (n) RETURN n {.*, d: count { (n)-[:K]->() }, age: n.w} AS m, keys(n {.*, z: null}) AS k ORDER BY m DESC, k",
+        "MATCH (n) WITH n {.*, w: null, q: n.name + 'x'} AS m RETURN DISTINCT m, m.w, m.q, keys(m) AS k ORDER BY m, m.age",
+        "MATCH (n) WITH n {.*, .id, y: n.y} AS m RETURN m, properties(m) AS p, size(keys(m)) AS s ORDER BY m",
+        "MATCH (a)-[r:K]->(b) OPTIONAL MATCH (b)-[s:K]->(c) RETURN r {.*, to: b.name} AS m, s {.*, n: c.id} AS o ORDER BY m, o",
     ],
 )
 def test_all_properties_are_columns(query: str) -> None:

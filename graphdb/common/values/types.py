@@ -88,7 +88,8 @@ class Base(Enum):
 class Type:
     """A type; ``element`` of a list, ``scale`` of a decimal, ``fields`` of a map: keys and what they lead to.
 
-    In a ``sparse`` map a key that leads to null is not there: so it is with all properties of a vertex.  A tuple is a
+    In a ``sparse`` map a key that leads to null is not there: so it is with all properties of a vertex, but not with
+    what is ``certain`` beside these, as ``n`` in ``a {.*, n: …}``.  A tuple is a
     list whose items have their places (``fields`` without keys) and types: as a column it needs no union.
     """
 
@@ -97,6 +98,8 @@ class Type:
     scale: int = 18
     fields: tuple[tuple[str, Type], ...] = ()
     sparse: bool = False
+    certain: frozenset[str] = frozenset()
+    """Of a sparse map: keys that are there though they lead to null."""
     unique: bool = False
     """Of literals: whether those with one value are one and the same, as plain strings are."""
     exact: bool = False

@@ -96,9 +96,9 @@ def _reader(type: Type, keys: Keys) -> Convert:
             return lambda value: list(map(item, value))
         case Base.MAP:
             fields = [(key, f"f{i}", reader(field, keys)) for i, (key, field) in enumerate(type.fields)]
-            sparse = type.sparse
+            there = type.certain if type.sparse else {key for key, _ in type.fields}
             return lambda value: {
-                key: found for key, field, read in fields if (found := read(value[field])) is not None or not sparse
+                key: found for key, field, read in fields if (found := read(value[field])) is not None or key in there
             }
         case Base.TUPLE:
             places = [(f"f{i}", reader(field, keys)) for i, (_, field) in enumerate(type.fields)]

@@ -4,6 +4,8 @@
 ``$k``: ``NOT EXISTS { (p)-->(q) WHERE NOT coalesce(q.k = $k, false) }``.  No list is made then, and matching stops at
 the first.  Where the pattern's own ``p`` is one of a written list of vertices, as in ``WHERE p IN [a, b]``, each of
 these has a condition of its own, on that vertex alone.
+
+``size([(a)-[r]->() | r])`` is ``COUNT { (a)-[r]->() }``: nothing is listed to be counted.
 """
 
 from __future__ import annotations
@@ -41,6 +43,23 @@ def with_existence(query: Query) -> Query:
         return None if where == node.where else replace(node, where=where)
 
     return rewritten(query, change)
+
+
+def with_counts(query: Query) -> Query:
+    """Return a query in which sizes of pattern comprehensions are counts, where no item of theirs can fail."""
+    if not any(isinstance(part, ast.PatternComprehension) for part in walk(query)):
+        return query
+    return rewritten(query, _counted)
+
+
+def _counted(node: object) -> ast.Expression | None:
+    match node:
+        case ast.FunctionCall(name, (ast.PatternComprehension(pattern, where, ast.Variable() | ast.Literal()),)) if (
+            name.lower() == "size" and pattern.variable is None
+        ):
+            match = ast.MatchClause((pattern,), where=rewritten(where, _counted), span=node.span)
+            return ast.Subquery("count", ast.Composite(((match,),), span=node.span), node.span)
+    return None
 
 
 def _over_pattern(node: ast.ListPredicate) -> bool:

@@ -194,10 +194,11 @@ def _sort_maps(c: Compiler, value: SqlValue) -> list[str]:
     """Return what orders maps: the values of their keys, in the order of the keys; what has no more comes first."""
     keys = [f"CASE WHEN {value.sql} IS NOT NULL THEN 0 END"]
     fields = {key: maps.entry(value, key) for key in sorted(dict(value.type.fields))}
-    later = [f"{field.sql} IS NOT NULL" for field in fields.values()]
-    for field in fields.values():
+    certain = value.type.certain
+    later = ["TRUE" if name in certain else f"{field.sql} IS NOT NULL" for name, field in fields.items()]
+    for name, field in fields.items():
         there = later.pop(0)
-        if value.type.sparse:
+        if value.type.sparse and name not in certain:
             others = f"WHEN {' OR '.join(later)} THEN 2 " if later else ""
             keys.append(f"CASE WHEN {there} THEN 1 {others}ELSE 0 END")
         if field.type.base is not Base.NULL:

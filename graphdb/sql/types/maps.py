@@ -2,8 +2,8 @@
 
 A map that is written out, or made of a vertex by naming its properties, has a field per key (``f0 …``: keys differ by
 case, DuckDB's fields do not) whose type is known.  So has the map of all of a vertex's properties, where they are plain
-and not many; a key that is null is not in it.  Python computes maps whose keys only the data knows
-(:mod:`graphdb.sql.udf`).
+and not many; a key that is null is not in it, unless it is written beside them, as in ``a {.*, n: null}``.  Python
+computes maps whose keys only the data knows (:mod:`graphdb.sql.udf`).
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def _keys_of(type: Type) -> int:
 
 
 def of_all_properties(node: object) -> ast.Variable | None:
-    """Return the variable of which an expression is a map of all properties, or their keys; None for any other."""
+    """Return the variable all of whose properties are in a map, or their keys in a list; None for any other."""
     match node:
         case ast.FunctionCall(name, (ast.Variable() as variable,)) if name.lower() in FORMS:
             return variable
-        case ast.MapProjection(ast.Variable() as variable, (None,)):
+        case ast.MapProjection(ast.Variable() as variable, items) if None in items:
             return variable
     return None
 
@@ -64,14 +64,19 @@ def property_of(variable: ast.Variable, iri: str) -> ast.Property:
     return ast.Property(variable, ast.KeyName((ast.Word(iri, is_iri=True),)))
 
 
-def _properties(c: Compiler, element: SqlValue, node: ast.Expression) -> SqlValue:
-    """Return the map of all properties of a vertex or edge, which an expression is."""
+def _every_property(c: Compiler, element: SqlValue, node: ast.Expression) -> list[tuple[str, SqlValue]]:
+    """Return the properties of a vertex or edge, all of which an expression asks for."""
     variable = of_all_properties(node)
 
     def known(iri: str) -> SqlValue | None:
         return None if variable is None else c.scope.known.get(property_of(variable, iri))
 
-    packed = made_of(list(c.rows.every_value(element, c.names, known).items()))
+    return list(c.rows.every_value(element, c.names, known).items())
+
+
+def _properties(c: Compiler, element: SqlValue, node: ast.Expression) -> SqlValue:
+    """Return the map of all properties of a vertex or edge, which an expression is."""
+    packed = made_of(_every_property(c, element, node))
     sql = f"CASE WHEN {element.sql} IS NOT NULL THEN {packed.sql} END"
     return SqlValue(sql, replace(packed.type, sparse=True), items=packed.items)
 
@@ -108,20 +113,32 @@ def _projection(c: Compiler, node: ast.MapProjection) -> SqlValue:
     base = c.compile(node.base)
     if node.items == (None,) and base.type.base in (Base.NODE, Base.EDGE):
         return _properties(c, base, node)
-    entries = []
+    entries: list[tuple[str, SqlValue]] = []
+    certain: set[str] = set()
     for item in node.items:
-        if item is None:
+        if item is None and base.type.base in (Base.NODE, Base.EDGE):
+            every = _every_property(c, base, node)
+            if not certain.isdisjoint(key for key, _ in every):  # of a property that is null, what stands before it
+                raise NotSupportedError(
+                    "properties after their keys are not supported in SQL", position=node.span.start
+                )
+            entries += every
+        elif item is None:
             if base.type.base is not Base.MAP or base.type.sparse:
                 raise NotSupportedError("all properties of a vertex are not known to SQL", position=node.span.start)
             entries += [(key, entry(base, key)) for key, _ in base.type.fields]
         else:
             entries.append((item[0], _value(c, item[1])))
+            certain.add(item[0])
     if base.type.base is Base.NULL:
         return base
     if base.type.base not in (Base.NODE, Base.EDGE, Base.MAP):
         raise NotSupportedError(f"a map of {base.type} is not supported in SQL", position=node.span.start)
     found = made_of(entries)
-    return SqlValue(f"CASE WHEN {base.sql} IS NOT NULL THEN {found.sql} END", found.type)
+    type = found.type
+    if None in node.items and base.type.base is not Base.MAP:
+        type = replace(type, sparse=True, certain=frozenset(certain))
+    return SqlValue(f"CASE WHEN {base.sql} IS NOT NULL THEN {found.sql} END", type, items=found.items)
 
 
 COMPILED: Mapping[type, Callable[[Compiler, Any], SqlValue]] = {
@@ -140,15 +157,17 @@ def _map(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 
 
 def _keys(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-    value = _map(c, node)
+    of, value = c.compile(node.arguments[0]), _map(c, node)
     if value.type.sparse:
-        name = c.fresh()
-        there = ", ".join(
-            f"CASE WHEN {entry(value, key).sql} IS NOT NULL THEN {c.constant(key, node).sql} END"
-            for key, _ in value.type.fields
-        )
-        found = f"list_filter([{there}], lambda {name}: {name} IS NOT NULL)"
-        return SqlValue(f"CASE WHEN {value.sql} IS NOT NULL THEN {found} END", list_of(STRING))
+        fields = value.items or [entry(value, key) for key, _ in value.type.fields]
+        there = [
+            name.sql if key in value.type.certain else f"CASE WHEN {field.sql} IS NOT NULL THEN {name.sql} END"
+            for (key, _), field in zip(value.type.fields, fields, strict=True)
+            for name in (c.constant(key, node),)
+        ]
+        item = c.fresh()
+        found = f"list_filter([{', '.join(there)}], lambda {item}: {item} IS NOT NULL)"
+        return SqlValue(f"CASE WHEN {of.sql} IS NOT NULL THEN {found} END", list_of(STRING))
     names = c.constant([key for key, _ in value.type.fields], node) if value.type.fields else SqlValue("[]", NULL)
     return SqlValue(f"CASE WHEN {value.sql} IS NOT NULL THEN {names.sql} END", list_of(STRING))
 

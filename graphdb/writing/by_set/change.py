@@ -279,4 +279,5 @@ def _assignments(stage: Stage, values: Mapping[str, SqlValue]) -> Iterator[_Assi
             if value.type.base is not Base.MAP:
                 raise RowByRow(f"all properties are set by {value.type}")
             for name, _ in value.type.fields:
-                yield _Assignment(target, key_named(name, node), maps.entry(value, name), value.type.sparse)
+                sparse = value.type.sparse and name not in value.type.certain
+                yield _Assignment(target, key_named(name, node), maps.entry(value, name), sparse)
