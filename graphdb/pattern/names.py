@@ -15,6 +15,7 @@ from copy import copy
 
 from graphdb.common.errors import BindError, nearest
 from graphdb.common.values.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX, default_iri, default_name
+from graphdb.common.values.types import EXACT_ONLY
 from graphdb.grammar.syntax import Word
 from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.storage.catalog import EdgeLabel, VertexLabel
@@ -101,6 +102,8 @@ class Names:
         for id, row in edge_labels.items():
             known = self.edge_labels.get(id)
             if known is None or row is None or known.counts[6:] != tuple(row[6:]):
+                return False
+            if known.kinds & EXACT_ONLY:  # of these the texts say the types
                 return False
         return all(count and (id in self.vertex_labels or id in self.hidden) for id, count in vertex_labels.items())
 

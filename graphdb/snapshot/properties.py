@@ -32,6 +32,7 @@ from graphdb.common.values.types import (
     type_of_kinds,
 )
 from graphdb.snapshot.columns import ValueColumn, read_columns
+from graphdb.snapshot.exact_types import Form, form_of, still_fits
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.verify import Ids
@@ -76,6 +77,15 @@ class PropertyColumn:
     """Of a union: the members that occur; None where that is not known."""
     keys: frozenset[Base] | None = None
     """Of a table of unions with a column ``key``, one for equal numbers: the members that this is of."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The form of the texts of a property's values, None where SQL has no type for all of them."""
+
+    form: Form | None
+    behind: frozenset[int] = frozenset()
+    """Vertices whose values have changed since it was found out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +146,8 @@ class Properties:
         self._sweeps: Counter[int] = Counter()
         """How often most texts of a column were asked for, by label id."""
         self._longest: int | None = None
+        self._written: dict[int, _Written] = {}
+        """By label id, of lists and durations."""
 
     def longest_text(self) -> int:
         """Return how many bytes a text has at most, by DuckDB's statistics: one that is gone may count."""
@@ -145,12 +157,49 @@ class Properties:
         return self._longest
 
     def type_of(self, label: EdgeLabel) -> Type:
-        """Return the type that holds all single values of a property."""
-        return type_of_kinds(label.kinds, self.scales.get(label.id, 18))
+        """Return the type that holds all single values of a property.
+
+        Raises
+        ------
+        NotSupportedError
+            There is none.
+        """
+        form = self._form(label)
+        return type_of_kinds(label.kinds, self.scales.get(label.id, 18)) if form is None else form.type
+
+    def has_type(self, label: EdgeLabel) -> bool:
+        """Whether SQL has a type that holds all single values of a property."""
+        return not _exact(label) or self._form(label) is not None
+
+    def bases_of(self, label: EdgeLabel) -> frozenset[Base] | None:
+        """Return the types that single values of a property have; None where that is not known."""
+        return None if _exact(label) else bases_of_kinds(label.kinds)
+
+    def _form(self, label: EdgeLabel) -> Form | None:
+        """Return the form of a property's values that are lists or durations, which is looked for once."""
+        if not _exact(label):
+            return None
+        found = self._written.get(label.id)
+        if found is not None and found.behind:
+            stays = found.form is None or still_fits(self._connection, label, found.form, sorted(found.behind))
+            found = _Written(found.form) if stays else None
+        if found is None:
+            found = _Written(form_of(self._connection, label))
+        self._written[label.id] = found
+        return found.form
+
+    def _value_sql(self, label: EdgeLabel) -> str:
+        """Return SQL of a value of a property, over the alias ``l`` of the literal table."""
+        form = self._form(label)
+        return literal_sql("l", self.type_of(label)) if form is None else form.value
 
     def column(self, label: EdgeLabel, *, make: bool = True) -> PropertyColumn:
         """Return the values of a property: a table, made when SQL first reads it, or a query if not to ``make`` one."""
         found = self._tables.get(label.id)
+        if found is not None and _exact(label) and found.type != self._type(label):
+            self._connection.discard([self._tables.pop(label.id).relation])
+            self._behind.pop(label.id, None)
+            found = None
         if found is not None:
             if label.id in self._behind:
                 self._catch_up(label, found)
@@ -214,7 +263,7 @@ class Properties:
         return list_of(single) if label.max_values > 1 else single
 
     def _relation(self, label: EdgeLabel, where: str = "") -> str:
-        return property_relation(label, literal_sql("l", self.type_of(label)), where)
+        return property_relation(label, self._value_sql(label), where)
 
     def _relation_of(self, label: EdgeLabel, vertices: list[int]) -> tuple[str, dict[str, list[int]]]:
         """Return the query for the values of some vertices, with its parameters."""
@@ -235,7 +284,7 @@ class Properties:
 
     def in_memory(self, label: EdgeLabel) -> bool:
         """Whether a property is read as an array: one plain value per vertex, and not too many of them."""
-        if label.kinds & EXACT_ONLY or label.id in self._large:
+        if _exact(label) or label.id in self._large:
             return False
         if not 0 < label.triples <= SMALL or label.max_values != 1 or self.type_of(label) == VALUE:
             return False
@@ -354,7 +403,8 @@ class Properties:
 
     def follow(self, former: Properties, labels: Mapping[int, EdgeLabel], changes: Iterable[Changes]) -> None:
         """Take over the columns of properties; those of another type by now, or that changed much, are dropped."""
-        changed_in = _subjects_by_label(changes) if former._tables or former._arrays else {}
+        followed = former._tables or former._arrays or former._written
+        changed_in = _subjects_by_label(changes) if followed else {}
 
         def changed(id: int, before: frozenset[int]) -> frozenset[int]:
             return before.union(changed_in[id].tolist()) if id in changed_in else before
@@ -364,6 +414,10 @@ class Properties:
         self._looks, self._sweeps = former._looks, former._sweeps
         if self._ids.literals == former._ids.literals:
             self._longest = former._longest
+        for id, written in former._written.items():
+            vertices, label = changed(id, written.behind), labels.get(id)
+            if label is not None and len(vertices) <= _followed(label):
+                self._written[id] = replace(written, behind=vertices)
         for id, table in list(former._tables.items()):
             vertices, label = changed(id, former._behind.get(id, frozenset())), labels.get(id)
             if label is not None and self._goes_on(label, table.type) and len(vertices) <= _followed(label):
@@ -372,7 +426,7 @@ class Properties:
                     self._behind[id] = vertices
         for id, promised in list(former._promised.items()):
             label = labels.get(id)
-            if label is not None and self._goes_on(label, promised.type):
+            if label is not None and self._goes_on(label, promised.type) and not (id in changed_in and _exact(label)):
                 self._promise(label, former._promised.pop(id))
         for id, cached in former._arrays.items():
             vertices, label = changed(id, cached.behind), labels.get(id)
@@ -384,8 +438,11 @@ class Properties:
         former.drop()
 
     def _goes_on(self, label: EdgeLabel, type: Type) -> bool:
-        """Whether the values of a property are still of a type that a column was made with."""
-        return not label.kinds & EXACT_ONLY and type == self._type(label)
+        """Whether the values of a property are still of a type that a column was made with, as far as is known."""
+        if not _exact(label):
+            return type == self._type(label)
+        written = self._written.get(label.id)
+        return written is not None and written.form is not None and written.form.type == type
 
     def drop(self) -> None:
         """Drop all tables, because the data changed."""
@@ -401,6 +458,11 @@ class Properties:
     def drop_arrays(self) -> None:
         """Read arrays anew, because a setting changed how DuckDB hands values over."""
         self._arrays, self._bytes = {}, 0
+
+
+def _exact(label: EdgeLabel) -> bool:
+    """Whether only the texts of a property's values say what these are."""
+    return bool(label.kinds & EXACT_ONLY)
 
 
 def _subjects_by_label(changes: Iterable[Changes]) -> dict[int, NDArray[np.int64]]:

@@ -98,15 +98,14 @@ def _addends(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 
 
 def _is_duration(c: Compiler, node: ast.Expression) -> bool:
-    """Whether an expression is a property whose values are temporal, of which durations can be added up."""
+    """Whether an expression is a property of temporal values that SQL has no type for: those added up are durations."""
     if not isinstance(node, ast.Property) or node in c.scope.known or not isinstance(node.base, ast.Variable):
         return False
     base = c.scope.variables.get(node.base.name)
-    return (
-        base is not None
-        and base.type.base is Base.NODE
-        and c.names.property(node.key.words, c.text).kinds == 1 << Kind.TEMPORAL
-    )
+    if base is None or base.type.base is not Base.NODE:
+        return False
+    label = c.names.property(node.key.words, c.text)
+    return label.kinds == 1 << Kind.TEMPORAL and not c.rows.has_type(label)
 
 
 def gathered(c: Compiler, node: ast.FunctionCall) -> SqlValue:

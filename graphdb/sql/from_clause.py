@@ -170,12 +170,16 @@ class Rows:
                 return column_of_rows(name, self._properties.type_of(label), bases=bases_of_kinds(label.kinds))
         found = self._properties.column(label, make=not self._seldom)
         alias = self._property(vertex, label, found.relation)
-        value = self._column(alias, "value", vertex, found.type, found.many, bases_of_kinds(label.kinds))
+        value = self._column(alias, "value", vertex, found.type, found.many, self._properties.bases_of(label))
         return self._alive(vertex, replace(value, table=(alias, label)) if found.type == VALUE else value)
 
     def has_keys(self, label: EdgeLabel) -> bool:
         """Whether the table of a property has a column ``key``: see :meth:`graphdb.snapshot.properties.Properties`."""
         return self._properties.has_keys(label)
+
+    def has_type(self, label: EdgeLabel) -> bool:
+        """Whether SQL has a type that holds all values of a property."""
+        return self._properties.has_type(label)
 
     def shared(self, values: SqlValue) -> SqlValue:
         """A list that is one for all rows, as a column of theirs."""
@@ -388,7 +392,7 @@ class Rows:
             before = before._after
         if key not in self._joins:
             alias = self._alias(len(self._joins))
-            self._joins[key] = (alias, template.format(alias))
+            self._joins[key] = (alias, template.replace("{0}", alias))
         return self._joins[key][0]
 
     def _alias(self, number: int) -> str:

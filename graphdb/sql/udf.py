@@ -50,6 +50,7 @@ from graphdb.sql.compiler import Compiler
 from graphdb.sql.computing import Beforehand, Computing, Input
 from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, SqlValue, as_list, column
 from graphdb.sql.value import VOLATILE as VOLATILE_EFFECT
+from graphdb.storage.catalog import EdgeLabel
 
 
 def running(
@@ -278,7 +279,7 @@ class _Inputs:
         element = c.scope.variables[base.name]
         if element.type.base in (Base.NODE, Base.TERM):
             label = c.names.property(node.key.words, c.text)
-            if label.kinds & AS_WRITTEN and label.kinds != 1 << Kind.ZONED:
+            if label.kinds & AS_WRITTEN and label.kinds != 1 << Kind.ZONED and not _is_held(c, label):
                 read = "literals" if label.max_values > 1 else "literal"
                 return self._take(Input(c.rows.as_written(element, label), ANY, read), node)
             return self.taken(c.native(node), node)
@@ -321,6 +322,11 @@ class _Inputs:
             self.inputs.append(input)
             self.mixed = self.mixed or has_ids(input.type)
         return ast.Variable(f"#{self.inputs.index(input)}", node.span)
+
+
+def _is_held(c: Compiler, label: EdgeLabel) -> bool:
+    """Whether a column has the values of a property as their texts say: of lists and durations of one form."""
+    return not label.kinds & 1 << Kind.ZONED and c.rows.has_type(label)
 
 
 def _is_represented(type: Type) -> bool:

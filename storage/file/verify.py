@@ -223,25 +223,25 @@ def is_called(name: str) -> bool:
 
 CALLED = frozenset(
     """
-    abs acos aggregate alias any_value approx_quantile arg_max arg_min array_slice array_to_string ascii asin atan atan2
-    avg base64 bit_count bit_or bool_and bool_or cardinality ceil ceiling century char_length character_length chr
-    coalesce combine concat contains cos cosh cot count count_star create_sort_key current_database current_schema
+    abs acos aggregate alias any_value approx_quantile arg_max arg_min array_slice array_to_string ascii asin atan
+    atan2 avg base64 bit_count bit_or bool_and bool_or cardinality ceil ceiling century char_length character_length
+    chr coalesce combine concat contains cos cosh cot count count_star create_sort_key current_database current_schema
     current_schemas current_setting date_part date_trunc datepart day dayofweek dayofyear decade degrees divide
     duckdb_columns duckdb_constraints duckdb_databases duckdb_functions duckdb_indexes duckdb_schemas duckdb_tables
     duckdb_triggers duckdb_types duckdb_views encode epoch_ms epoch_us error exp filter first flatten floor format
     from_json generate_series generate_subscripts getvariable greatest hash hour if instr isfinite isinf isnan isodow
-    isoyear json json_execute_serialized_sql json_serialize_sql json_valid last least left len length like_escape list
-    list_aggregate list_avg list_concat list_contains list_distinct list_extract list_filter list_has_any list_max
-    list_pack list_prepend list_reduce list_reverse list_slice list_sort list_sum list_transform list_value list_zip ln
-    log log10 log2 lower lpad ltrim make_date make_timestamp make_timestamptz map max mean microsecond millennium
-    millisecond min min_by minute mod mode month nanosecond nfc_normalize not_like_escape now nullif octet_length
-    parquet_schema pi position power pragma_database_size prefix printf quantile_cont quantile_disc quarter query
-    radians random range rank read_csv read_duckdb read_parquet regexp_extract regexp_extract_all regexp_full_match
-    regexp_matches regexp_replace replace reverse right round row row_number rtrim second set_bit sign sin sinh split
-    split_part sqrt starts_with stats stddev_pop stddev_samp strftime string_agg string_split string_split_regex strlen
-    struct_extract struct_extract_at struct_pack substr substring suffix sum tan tanh timezone to_days to_json
-    to_microseconds to_months trim trunc txid_current unicode union_extract union_tag union_value unnest upper
-    url_encode uuid version week weekday weekofyear xor year
+    isoyear json json_execute_serialized_sql json_serialize_sql json_valid last least left len
+    length like_escape list list_aggregate list_avg list_concat list_contains list_distinct list_extract list_filter
+    list_has_any list_max list_pack list_prepend list_reduce list_reverse list_slice list_sort list_sum list_transform
+    list_value list_zip ln log log10 log2 lower lpad ltrim make_date make_timestamp make_timestamptz map max mean
+    microsecond millennium millisecond min min_by minute mod mode month nanosecond nfc_normalize not_like_escape now
+    nullif octet_length parquet_schema pi position power pragma_database_size prefix printf quantile_cont quantile_disc
+    quarter query radians random range rank read_csv read_duckdb read_parquet regexp_extract regexp_extract_all
+    regexp_full_match regexp_matches regexp_replace replace reverse right round row row_number rpad rtrim second
+    set_bit sign sin sinh split split_part sqrt starts_with stats stddev_pop stddev_samp strftime string_agg
+    string_split string_split_regex strlen struct_extract struct_extract_at struct_pack substr substring suffix sum tan
+    tanh timezone to_days to_json to_microseconds to_months trim trunc txid_current unicode union_extract union_tag
+    union_value unnest upper url_encode uuid version week weekday weekofyear xor year
     """.split()
 )
 """The functions of DuckDB's that our SQL calls, by name or by syntax (operators aside); a test holds it to the code."""

@@ -1,0 +1,114 @@
+"""The types of properties that are lists or durations, and SQL of their values: which a literal's text alone says.
+
+A literal's kind says that it is a list, or temporal (:class:`~graphdb.common.values.terms.Kind`), and no more.  Where
+the texts of all values of a property are of one of the forms here, SQL has a type for them: lists of integers, floats,
+strings or truth values, and durations in whole numbers.  Python reads what else there is (a list of several types, of
+lists or of dates, a time at an offset) as its text says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.values.terms import LITERAL_BASE, XSD, Kind
+from graphdb.common.values.types import (
+    BOOLEAN,
+    DURATION,
+    FLOAT,
+    INTEGER,
+    STRING,
+    Type,
+    list_of,
+    sql_type,
+)
+from graphdb.storage.catalog import EdgeLabel
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How the texts of values are written, and the type that holds these."""
+
+    type: Type
+    test: str
+    """SQL of whether a text has this form, over the alias ``l`` of the literal table."""
+    value: str
+    """SQL of the value of such a text."""
+
+
+_INTEGER = "-?[0-9]{1,18}"
+_NUMBER = r"-?(?:[0-9]{1,17}\.[0-9]{1,40}|[0-9](?:\.[0-9]{1,40})?[eE][+-]?[0-2]?[0-9]{1,2})"
+_FLOAT = f"(?:{_NUMBER}|-?INF|NaN)"
+_PAIR = r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+"""An escaped character beyond 16 bits: a half of it alone is none."""
+_ESCAPED = rf'\\(?:["\\/bfnrt]|u[0-9a-ce-fA-CE-F][0-9a-fA-F]{{3}}|u[dD][0-7][0-9a-fA-F]{{2}}|{_PAIR})'
+_STRING = rf'"(?:[^"\\\x00-\x1f]|{_ESCAPED})*"'
+_BOOLEAN = "true|false"
+
+
+def _list(element: Type, item: str, value: str) -> Form:
+    item = f"(?:{item}|null)"
+    return Form(list_of(element), rf"regexp_full_match(l.text, '\[(?:{item}(?:, ?{item})*)?\]')", value)
+
+
+_LISTS = (
+    _list(INTEGER, _INTEGER, "CAST(l.text AS BIGINT[])"),
+    _list(FLOAT, _FLOAT, "CAST(l.text AS DOUBLE[])"),
+    _list(STRING, _STRING, "from_json(l.text, '[\"VARCHAR\"]')"),
+    _list(BOOLEAN, _BOOLEAN, "CAST(l.text AS BOOLEAN[])"),
+)
+
+_WHOLE = "(?:(-?[0-9]{{1,9}}){})?"
+_DATE, _CLOCK = ("".join(map(_WHOLE.format, units)) for units in ("YMD", "HM"))
+_SECONDS = r"(?:(-?)([0-9]{1,9})(?:\.([0-9]{1,9}))?S)?"
+_PARTS = ("years", "months", "days", "hours", "minutes", "sign", "seconds", "fraction")
+
+
+def _duration() -> Form:
+    pattern = f"P{_DATE}(?:T{_CLOCK}{_SECONDS})?"
+    names = ", ".join(f"'{part}'" for part in _PARTS)
+    found = f"regexp_extract(l.text, '^{pattern}$', [{names}])"
+    years, months, days, hours, minutes, seconds = (
+        f"coalesce(TRY_CAST(({found}).{part} AS BIGINT), 0)" for part in _PARTS if part not in ("sign", "fraction")
+    )
+    below = f"CAST(rpad(({found}).fraction, 9, '0') AS BIGINT)"
+    back = f"({found}).sign = '-'"  # of -1.5 seconds: two back, and half a second
+    whole = f"CASE WHEN {back} THEN -{seconds} - CASE WHEN {below} > 0 THEN 1 ELSE 0 END ELSE {seconds} END"
+    rest = f"CASE WHEN {back} AND {below} > 0 THEN 1000000000 - {below} ELSE {below} END"
+    value = (
+        f"CAST(struct_pack(months := {years} * 12 + {months}, days := {days}, "
+        f"seconds := {hours} * 3600 + {minutes} * 60 + {whole}, nanoseconds := {rest}) AS {sql_type(DURATION)})"
+    )
+    written = f"regexp_full_match(l.text, '{pattern}') AND right(l.text, 1) NOT IN ('P', 'T')"
+    return Form(DURATION, f"(l.datatype = '{XSD}duration' AND {written})", value)
+
+
+_FORMS = {1 << Kind.LIST: _LISTS, 1 << Kind.TEMPORAL: (_duration(),)}
+"""By the kinds of a property's literals."""
+
+
+def form_of(connection: Connection, label: EdgeLabel) -> Form | None:
+    """Return the form of all values of a property; None where they have none."""
+    forms = _FORMS.get(label.kinds, ()) if label.max_values == 1 else ()
+    fitting = zip(forms, _fit(connection, label, forms), strict=True) if forms else ()
+    return next((form for form, fits in fitting if fits), None)
+
+
+def still_fits(connection: Connection, label: EdgeLabel, form: Form, vertices: list[int]) -> bool:
+    """Whether the values that some vertices have by now are of the form of the others."""
+    if label.max_values != 1 or form not in _FORMS.get(label.kinds, ()):
+        return False
+    return _fit(connection, label, (form,), vertices)[0]
+
+
+def _fit(
+    connection: Connection, label: EdgeLabel, forms: tuple[Form, ...], vertices: list[int] | None = None
+) -> tuple[bool, ...]:
+    """Return which forms all values of a property have, or those of some vertices."""
+    given: dict[str, object] = {}
+    of = f"SELECT object FROM _graphdb.triple WHERE label = {int(label.id)} AND object >= {LITERAL_BASE}"
+    if vertices is not None:
+        of, given = f"{of} AND subject IN (SELECT unnest($vertices::BIGINT[]))", {"vertices": vertices}
+    tests = ", ".join(f"coalesce(bool_and({form.test}), TRUE)" for form in forms)
+    [row] = connection.rows(f"SELECT {tests} FROM _graphdb.literal l WHERE l.id IN ({of})", given)
+    return row
