@@ -468,7 +468,7 @@ class GpuExecutor:
         """
         used: list[object] = [plan, plan.counting]
         if counting and plan.clique is not None:
-            lists = self.graph.residency.place_for(plan, counting)
+            lists = self.graph.residency.place_alone(plan)
             used += [plan.clique.graph, *(each.elements for each in lists)]
         with self.device.memory.using(used):
             yield

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,11 +49,13 @@ class Shape:
     matrix_words: int
     span: int
     sparse: bool = False
+    wide: bool = False
+    """Whether offsets have 64 bits."""
 
     @property
     def macros(self) -> dict[str, object]:
         """For the compiler."""
-        more = ({"SPARSE": 1} if self.sparse else {}) | ({"DIVIDED": 1} if self.divided else {})
+        more = {name: 1 for name in ("SPARSE", "DIVIDED", "WIDE") if getattr(self, name.lower())}
         return {"SIZE": self.size, "WORDS": self.words, "TEAM": self.team, **more}
 
     @property
@@ -95,7 +97,8 @@ def shape_for(plan: CliqueCount, limits: Limits) -> Shape | None:
     """How a plan is run by a card with such limits; None where it is not."""
     if plan.graph.neighbours.dtype != np.int32:
         return None
-    return shape_of(plan.size, len(plan.graph.offsets) - 1, plan.graph.longest, limits)
+    shape = shape_of(plan.size, len(plan.graph.offsets) - 1, plan.graph.longest, limits)
+    return None if shape is None else replace(shape, wide=plan.graph.short_offsets is None)
 
 
 def launch_cliques(

@@ -15,7 +15,7 @@ from graphdb.gpu.card import Limits
 from graphdb.gpu.code.launch import VARIANTS
 from graphdb.gpu.code.layout import RANKED
 from graphdb.gpu.counting.register_code import RegisterCode, walk
-from graphdb.gpu.counting.registers import Register, Unsupported, Values, plain, type_of
+from graphdb.gpu.counting.registers import BLOCKS, Register, Unsupported, Values, plain, type_of
 from graphdb.plan.checks import Relation
 from graphdb.plan.counting.programs import Accumulate, Intersect, Load, Part, Through, Total
 
@@ -53,6 +53,7 @@ def generate_code(
     part: Part,
     relations: Mapping[Relation, int],
     degrees: Sequence[int],
+    reaches: Sequence[float],
     weights: Sequence[Values],
     vertices: int,
     root_weighted: bool,
@@ -66,6 +67,8 @@ def generate_code(
         The number of every relation in the kernel's table.
     degrees
         By relation: its longest list.
+    reaches
+        By relation: how long the list of an entry of some list is, in the mean.
     weights
         Of the part's weights.
     vertices
@@ -82,7 +85,7 @@ def generate_code(
     """
     if not plain(part):
         raise Unsupported("bundles of relations")
-    return _Writer(part, relations, degrees, weights, vertices, root_weighted, limits).write()
+    return _Writer(part, relations, degrees, reaches, weights, vertices, root_weighted, limits).write()
 
 
 @dataclass(slots=True)
@@ -100,7 +103,8 @@ class _Writer(RegisterCode):
 
     def _kernel(self, threads: int) -> None:
         say = self.lines.append
-        say(f'extern "C" __global__ void __launch_bounds__({threads})')
+        blocks = f", {BLOCKS}" if self.ranged else ""
+        say(f'extern "C" __global__ void __launch_bounds__({threads}{blocks})')
         say("nested(const i64 *table, const int *tasks, i64 task_count, const u64 *root_weight, i64 vertices,")
         say("       char *scratch, i64 stride, u64 *sums, double *sizes, u64 *next, const volatile int *stop) {")
         say("extern __shared__ u64 shared_memory[];")
@@ -247,37 +251,17 @@ class _Writer(RegisterCode):
         say, out = self.lines.append, self.registers[made.out]
         d, kind = f"D{made.out}", out.type
         early = made.weight >= 0 and self.weights[made.weight].bits
+        finish = "" if made.weight < 0 or early else f" * __ldg(W{made.weight} + z)"
         take = f"if (!bit(W{made.weight}, z)) return; " if early else ""
+        if made.total:
+            self._through_total(made, level, team, linear, take, finish)
+            return
         if out.listed:
             take += f"if (add_to({d}, z, ({kind})s) == 0) H{made.out}[atomicAdd(C{made.out}, 1u)] = z;"
         else:
             take += f"add_to({d}, z, ({kind})s);"
-        of = f"list<{made.forward.order}>(R{self.relation(made.forward)}, y)"
-        source_kind = "u32" if self.registers[made.source].type == "u32" else "u64"
-        say(f"u64 sent{made.out} = 0;")
-        body = f"List to = {{nullptr, 0}}; if (v) to = {of}; sent{made.out} += to.count;\n"
-        body += f"each_of_lists(to.ids, to.count, v, [&](int z, {source_kind} s) {{ {take} }});"
-        self.scan(made.source, team, body)
-        say(f"sent{made.out} = {team}::sum(sent{made.out});")
-        say(f"{team}::sync();")
-        finish = "" if made.weight < 0 or early else f" * __ldg(W{made.weight} + z)"
-
-        def gain(value: str) -> str:
-            exact, rough = f"raised({value}, {made.power}){finish}", f"raised((double){value}, {made.power}){finish}"
-            return f"acc += {exact}; big += {rough};"
-
-        if made.total:
-            say("{ u64 acc = 0; double big = 0;")
-            say(f"if (sent{made.out} > (u64)vertices / 2) {{")
-            say(f"for (u32 z = {team}::rank(); z < (u32)vertices; z += {team}::size()) {{")
-            say(f"const u64 s = {d}[z]; if (s) {{ {gain('s')} }} }}")
-            say(f"{team}::sync(); wipe<{team}>({d}, (u32)vertices);")
-            say("} else {")
-            self.send(made, team, f"const u64 t = take_from({d}, z); if (t) {{ {gain('t')} }}")
-            say("}")
-            self._add(level, team, linear, made.total)
-            say(f"{team}::sync(); }}")
-        elif finish or made.power > 1:
+        self._send_all(made, team, take)
+        if finish or made.power > 1:
             if out.listed:
                 say(f"{walk(team, f'*C{made.out}')} {{ const int z = H{made.out}[k];")
                 say(f"{d}[z] = ({kind})(raised((u64){d}[z], {made.power}){finish}); }}")
@@ -286,6 +270,46 @@ class _Writer(RegisterCode):
                 say(f"for (u32 z = {team}::rank(); z < (u32)vertices; z += {team}::size())")
                 say(f"if ({d}[z]) {d}[z] = ({kind})(raised((u64){d}[z], {made.power}){finish});")
                 say(f"{team}::sync();")
+
+    def _send_all(self, made: Through, team: str, take: str) -> None:
+        """Send to all neighbours, or to those of a range: ``sent`` says to how many."""
+        say, sent = self.lines.append, f"sent{made.out}"
+        source_kind = "u32" if self.registers[made.source].type == "u32" else "u64"
+        say(f"u64 {sent} = 0;")
+        body = f"List to = {{nullptr, 0}}; if (v) to = {self.sent_to(made)}; {sent} += to.count;\n"
+        body += f"each_of_lists(to.ids, to.count, v, [&](int z, {source_kind} s) {{ {take} }});"
+        self.scan(made.source, team, body)
+        say(f"{sent} = {team}::sum({sent});")
+        say(f"{team}::sync();")
+
+    def _through_total(self, made: Through, level: int, team: str, linear: bool, take: str, finish: str) -> None:
+        """Send to all neighbours, and add up what arrives, which leaves zeros: where shared memory has room for a range
+        of ranks, one range after the other.
+        """
+        say, out = self.lines.append, self.registers[made.out]
+        d, first = f"D{made.out}", "low" if out.span else "0"
+        count, place = ("(u32)(end - low)", "z - low") if out.span else ("(u32)vertices", "z")
+
+        def gain(value: str) -> str:
+            exact, rough = f"raised({value}, {made.power}){finish}", f"raised((double){value}, {made.power}){finish}"
+            return f"acc += {exact}; big += {rough};"
+
+        say("{ u64 acc = 0; double big = 0;")
+        if out.span:
+            say(f"for (int low = 0; low < (int)vertices; low += {out.span}) {{")
+            say(f"const int end = low + min({out.span}, (int)vertices - low);")
+        self._send_all(made, team, f"{take}add_to({d}, {place}, ({out.type})s);")
+        say(f"if (sent{made.out} > {count} / 2) {{")
+        say(f"for (u32 at = {team}::rank(); at < {count}; at += {team}::size()) {{")
+        say(f"const u64 s = {d}[at]; const int z = {first} + (int)at; (void)z; if (s) {{ {gain('s')} }} }}")
+        say(f"{team}::sync(); wipe<{team}>({d}, {count});")
+        say("} else {")
+        self.send(made, team, f"const u64 t = take_from({d}, {place}); if (t) {{ {gain('t')} }}")
+        say("}")
+        if out.span:
+            say(f"{team}::sync(); }}")
+        self._add(level, team, linear, made.total)
+        say(f"{team}::sync(); }}")
 
     def _through_mask(self, made: Through, level: int, team: str, linear: bool) -> None:
         """The mask's vertices ask their neighbours, or the source's values are sent to those in the mask."""

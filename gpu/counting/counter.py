@@ -26,7 +26,7 @@ from graphdb.gpu.code.launch import Device, faults
 from graphdb.gpu.code.machine_code import PAUSE
 from graphdb.gpu.counting.cliques import DeviceCliques, Shape, shape_for
 from graphdb.gpu.counting.lists import unranked
-from graphdb.gpu.counting.registers import TooWide, Unsupported
+from graphdb.gpu.counting.registers import RANGED, TooWide, Unsupported
 from graphdb.gpu.counting.run import DeviceCount
 from graphdb.gpu.data.graph import DeviceGraph
 from graphdb.gpu.watch import Watch
@@ -50,7 +50,8 @@ RANKING = 3e-8
 READYING = 1e-3
 """Seconds in which the sums of one plan are got ready where all else is there, before any were: memory, weights."""
 LISTED = 10.0
-"""Elements read for each that is expected to be counted along lists, and in loops whose vectors fit shared memory."""
+"""Elements read for each that is expected to be counted along lists, and in loops whose vectors are made in shared
+memory."""
 SCATTERED = 0.5
 """Numbers added at random places for each element that longer vectors are expected to take: these are planned to take
 several times as long, but a device waits for many at once."""
@@ -400,7 +401,9 @@ class Counter:
     def _seconds(self, plan: CountingPlan) -> float:
         """Seconds that sums are expected to be counted for, without the start."""
         rates = self._device.rates
-        if not _looped(plan) or 4 * plan.vertices < self._device.limits.shared:
+        ranges = 4 * plan.vertices / self._device.limits.shared
+        entries = sum(len(each.neighbours) for each in {id(of): of for of in plan.partitions.values()}.values())
+        if not _looped(plan) or ranges < 1 or RANGED * ranges * entries <= plan.cost:
             return LISTED * plan.cost / rates.listed
         return SCATTERED * plan.cost / rates.scattered
 

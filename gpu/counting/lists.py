@@ -63,6 +63,7 @@ class DeviceLists:
     cells: Any
     longest: tuple[int, ...]
     _work: dict[Relation, NDArray[np.float64]] = field(default_factory=dict)
+    _reach: dict[Relation, float] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
@@ -126,6 +127,14 @@ class DeviceLists:
         number = np.arange(int(pieces.sum())) - np.repeat(np.cumsum(pieces) - pieces, pieces)
         tasks = np.stack([np.repeat(roots, pieces), number << 16 | np.repeat(pieces, pieces)], axis=1)
         return self.memory.upload(tasks.astype(np.int32))
+
+    def reach_of(self, relation: Relation) -> float:
+        """How long the list of an entry of some list is, in the mean."""
+        known = self._reach
+        if relation not in known:
+            entries = len(self.ranks.relations[relation].ids)
+            known[relation] = float(self.work_of(relation).sum()) / max(entries, 1)
+        return known[relation]
 
     def work_of(self, relation: Relation) -> NDArray[np.float64]:
         """By rank: how long the lists of a vertex's neighbours are together."""

@@ -27,9 +27,8 @@ class RegisterCode(Layout):
             if not r.dense or r.where != "shared":
                 continue
             team = f"T{min(r.level, 1)}"
-            size = {"bits": "words", "halves": "((vertices + 1) / 2)", "numbers": "((vertices + 1) / 2 * 2)"}.get(
-                r.form
-            )
+            halves = f"(({r.span or 'vertices'} + 1) / 2)"
+            size = {"bits": "words", "halves": halves, "numbers": f"({halves} * 2)"}.get(r.form)
             size = size or str(self.longest_mask(r))
             mine, after = f"{size} * (threadIdx.x / {team}::size())", f"{size} * (blockDim.x / {team}::size())"
             kind = "const Halves D%d = {%s};" if r.form == "halves" else "u32 *D%d = %s;"
@@ -187,9 +186,16 @@ class RegisterCode(Layout):
                 say(f"{team}::sync(); }}")
         say(f"{team}::sync();")
 
+    def sent_to(self, made: Through) -> str:
+        """The list along which an entry ``y`` of the source is sent: within a range of ranks, its part from
+        ``low`` on, before ``end``.
+        """
+        of = f"list<{made.forward.order}>(R{self.relation(made.forward)}, y)"
+        return f"within({of}, low, end)" if self.registers[made.out].span else of
+
     def send(self, made: Through, team: str, take: str) -> None:
         """``take`` is run for each neighbour ``z`` of each entry of the source, with its value ``s``."""
-        of = f"list<{made.forward.order}>(R{self.relation(made.forward)}, y)"
+        of = self.sent_to(made)
         kind = "u32" if self.registers[made.source].type == "u32" else "u64"
         body = f"List to = {{nullptr, 0}}; if (v) to = {of}; sent += to.count;\n"
         body += f"each_of_lists(to.ids, to.count, v, [&](int z, {kind} s) {{ {take} }});"

@@ -2,9 +2,10 @@
 
 A register is a sparse vector.  Its uses decide how it is stored: to be scanned, it needs nothing but
 the list that it comes from; to be looked up, a bit per vertex (the value is then that of the weight, or register, that
-it comes from); to be sent to, a number per vertex.  Bits lie in shared memory; numbers too while they fit, else in
-scratch memory.  A *team* that works on one binding is a warp or a block, per level: whatever leaves enough shared
-memory.
+it comes from); to be sent to, a number per vertex.  Bits lie in shared memory.  Numbers do too while they fit; where
+nothing but their sum is wanted, and lists are long enough for that, they are made of one range of ranks after the
+other, of which those do; else they lie in scratch memory.  A *team* that works on one binding is a warp or a block, per
+level: whatever leaves enough shared memory.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ WARP_BYTES = 10 << 10
 not take as much for each of its warps."""
 THREADS, MOST_THREADS = 256, 1024
 """Of a block: usually, and where few blocks fit a processor."""
+RANGED = 16.0
+"""Numbers that have to be sent along a list, in the mean, for each of the ranges of ranks in which it is looked for: so
+many are added in shared memory in about the time that this takes, or that scratch memory takes more."""
+BLOCKS, RESERVED = 4, 1 << 10
+"""Blocks that go through ranges on one processor; and bytes of shared memory that the device takes for each block."""
 _NARROW, _WIDE = 1 << 32, 1 << 63
 WARP = 32
 
@@ -74,6 +80,8 @@ class Register:
     of the mask's list."""
     where: str = ""
     """``shared`` or ``scratch``."""
+    span: int = 0
+    """Where it holds the numbers of so many ranks at a time: its sum is made of one such range after the other."""
 
     @property
     def bit(self) -> bool:
@@ -93,7 +101,8 @@ class Register:
     @property
     def type(self) -> str:
         """The type of its values, or of what is sent to it, in C++."""
-        return type_of(self.got if self.form == "places" else max(self.top, self.got))
+        added = isinstance(self.made, Through) and self.made.total > 0  # whose powers are nowhere stored
+        return type_of(self.got if added else max(self.top, self.got))
 
 
 def type_of(top: int) -> str:
@@ -122,13 +131,14 @@ class Layout:
 
     Parameters
     ----------
-    relations, degrees, weights, vertices, root_weighted, limits
+    relations, degrees, reaches, weights, vertices, root_weighted, limits
         As :func:`graphdb.gpu.counting.code_generation.generate_code` says.
     """
 
     part: Part
     relations: Mapping[Relation, int]
     degrees: Sequence[int]
+    reaches: Sequence[float]
     weights: Sequence[Values]
     vertices: int
     root_weighted: bool
@@ -237,20 +247,43 @@ class Layout:
             if r.where == "scratch" and self.team(r.level) == "Block" and r.type == "u32":
                 r.form = "halves" if self._halved(r) else "numbers"
                 fits = self._shared(placed, THREADS) + 4 * self._words(r, True) <= self.limits.shared
-                r.where = "shared" if fits else "scratch"
+                r.span = 0 if fits else self._span(r, placed)
+                r.where = "shared" if fits or r.span else "scratch"
                 r.form = r.form if r.where == "shared" else "numbers"
         # Few blocks fit a processor where each takes much shared memory: then they are larger.
         threads, limits = THREADS, self.limits
-        while (
+        while not self.ranged and (
             threads < MOST_THREADS
             and limits.processor_threads // threads * self._shared(placed, threads) > 2 * limits.processor_shared
         ):
             if self._shared(placed, 2 * threads) > limits.shared or self.outer == "Warp":
                 break
             threads *= 2
+        threads = self._threads_of_ranges if self.ranged else threads
         if self._shared(placed, threads) > limits.shared:
             raise Unsupported("more bits than shared memory holds")
         return threads, self._shared(placed, threads), sum(self._scratch(r, threads) for r in placed)
+
+    def _span(self, register: Register, placed: list[Register]) -> int:
+        """How many ranks' numbers fit the rest of shared memory, if to go through all ranks by so many pays; else 0."""
+        made = register.made
+        if not isinstance(made, Through) or made.mask >= 0 or not made.total:
+            return 0
+        room = min(self.limits.shared, self.limits.processor_shared // BLOCKS - RESERVED)
+        words = (room - self._shared(placed, self._threads_of_ranges)) // 256 * 64
+        span = max(words * (2 if register.form == "halves" else 1), 0)
+        reach = self.reaches[self.relation(made.forward)]
+        return span if span and RANGED * -(-self.vertices // span) <= reach else 0
+
+    @property
+    def _threads_of_ranges(self) -> int:
+        """Threads of a block that goes through ranges: a processor's, divided among as many blocks as fit it."""
+        return min(self.limits.processor_threads // BLOCKS // WARP * WARP, MOST_THREADS)
+
+    @property
+    def ranged(self) -> bool:
+        """Whether some register holds one range of ranks after the other."""
+        return any(register.span for register in self.registers.values())
 
     def _placed(self, register: Register) -> bool:
         """Whether sums are stored by their places in the mask's list: it is one list, and only its members get any."""
@@ -277,7 +310,8 @@ class Layout:
             return words + (words + 1) // 2 * register.ranked
         if register.form == "places":
             return self.longest_mask(register)
-        return (self.vertices + 1) // 2 * (1 if register.form == "halves" else 2)
+        numbers = register.span or self.vertices
+        return (numbers + 1) // 2 * (1 if register.form == "halves" else 2)
 
     def longest_mask(self, register: Register) -> int:
         """How many places a mask's list has at most."""

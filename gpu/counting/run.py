@@ -24,6 +24,7 @@ from graphdb.gpu.counting.lists import DeviceLists, device_lists
 from graphdb.gpu.counting.registers import WARP_BYTES, Unsupported, Values
 from graphdb.gpu.counting.weights import Weights
 from graphdb.gpu.data.graph import DeviceGraph, address
+from graphdb.gpu.data.residency import lists_of_oriented
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.checks import Relation
 from graphdb.plan.counting.plan import CountingPlan, Term, added_up
@@ -177,6 +178,7 @@ class DeviceCount:
         shape = shape_for(plan, self.device.limits)
         if shape is None:
             raise Unsupported("cliques of this size")
+        self.graph.residency.place([lists_of_oriented(plan.graph)])
         self.graph.oriented(plan.graph)
         return plan, shape
 
@@ -227,8 +229,9 @@ class DeviceCount:
     def _generated(self, part: Part) -> tuple[GeneratedCode, int, list[Any]]:
         """A part's kernel, how many blocks it is launched with, and the weights that it reads."""
         values = tuple(self._weights.values(weight) for weight in part.weights)
-        relations = tuple(self._numbers.items())
-        known = (self._lists.longest, values, self._vertices, bool(part.root.messages), self.device.limits)
+        relations, large = tuple(self._numbers.items()), self._vertices > self.device.limits.shared // 4
+        reaches = tuple(self._lists.reach_of(relation) if large else 0.0 for relation, _ in relations)
+        known = (self._lists.longest, reaches, values, self._vertices, bool(part.root.messages), self.device.limits)
         kernel = _written(part, relations, *known)
         module = self.device.module("count_nested", {}, kernel.text, self._check)
         blocks = module.resident("nested", kernel.threads, kernel.shared)
@@ -440,10 +443,11 @@ def _written(
     part: Part,
     relations: tuple[tuple[Relation, int], ...],
     longest: tuple[int, ...],
+    reaches: tuple[float, ...],
     values: tuple[Values, ...],
     vertices: int,
     root_weighted: bool,
     limits: Limits,
 ) -> GeneratedCode:
     """The kernel of a part; a shape that was written before is not written again, as it is not compiled again."""
-    return generate_code(part, dict(relations), longest, values, vertices, root_weighted, limits)
+    return generate_code(part, dict(relations), longest, reaches, values, vertices, root_weighted, limits)

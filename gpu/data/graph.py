@@ -21,7 +21,7 @@ from graphdb.gpu.data.divided import SHORT, DividedLists, divide
 from graphdb.gpu.data.in_place import SPANS, Scatter, SpansCopy, missing_bytes
 from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.pages import PagedArray
-from graphdb.gpu.data.residency import DIVIDED, Residency, copy_of, lists_of
+from graphdb.gpu.data.residency import DIVIDED, ORIENTED, Residency, copy_of, lists_of, offsets_of
 from graphdb.storage.graph.derived.orientation import Oriented
 from graphdb.storage.graph.in_place.spans import Spans
 from graphdb.storage.graph.pcsr import LAYERS, Layer, Partition
@@ -36,8 +36,9 @@ DEVICE_LAYERS: dict[DeviceLayer, int] = {
     "short": 3,
     "divided": 4,
 }
-"""What stands for an offset layer in a row: those of the host, the direct one with offsets of 32 bits, where a join
-reads lists by segments, and that of lists which do not all stand on the device (:mod:`graphdb.gpu.data.divided`)."""
+"""What stands for an offset layer in a row: those of the host, the direct one with offsets of 32 bits, of lists that a
+join reads by segments and of oriented graphs, and that of lists which do not all stand on the device
+(:mod:`graphdb.gpu.data.divided`)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,10 +168,11 @@ class DeviceGraph:
         """The copy of an oriented graph: the partition of its ranks, each with the neighbours of higher rank."""
 
         def copy() -> DevicePartition:
-            offsets, neighbours = self.memory.upload(oriented.offsets), self.array(oriented.neighbours)
-            return DevicePartition("direct", 0, offsets, neighbours, None, None, oriented.longest)
+            layer: DeviceLayer = "direct" if oriented.short_offsets is None else "short"
+            offsets = self.memory.upload(offsets_of(oriented))
+            return DevicePartition(layer, 0, offsets, self.array(oriented.neighbours), None, None, oriented.longest)
 
-        return self.memory.cached_or_built("oriented", oriented, copy)
+        return self.memory.cached_or_built(ORIENTED, oriented, copy)
 
     def array(self, values: NDArray[Any], dtype: DTypeLike | None = None) -> Any:
         """The copy of an array (a scan's values, a candidate set, a signature column), in ``dtype``."""

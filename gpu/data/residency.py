@@ -36,9 +36,13 @@ PAGED = 0.6
 TRIPLE, VERTEX, SURELY = 48, 16, 0.1
 """Bytes of a triple and of a vertex in a partition, at most (both ways, with codes); and the share of the budget of
 which these are so little that nothing else matters."""
+ALONE = 0.9
+"""Where a run makes no tables, so much is for that part."""
 DIVIDED, TABLES, LEVELS = "divided", "search tables", "levels"
 """What copies of divided lists are cached as; and what searches and joins read of a plan."""
-ADDRESSES = (TABLES, LEVELS, "partition")
+ORIENTED, CLIQUES = "oriented", "clique levels"
+"""What copies of oriented graphs are cached as, and what joins read that find their cliques."""
+ADDRESSES = (TABLES, LEVELS, ORIENTED, CLIQUES, "partition")
 """How the names of cached copies begin that have addresses of lists."""
 FOUND, BESIDE = 256.0, 8.0
 """Bytes that come over the link for a list that is found, at most; and times its own bytes: short lists stand beside
@@ -140,7 +144,12 @@ def lists_of_oriented(oriented: Oriented) -> Lists:
         times = 1 + np.bincount(oriented.neighbours, minlength=len(lengths))
         return oriented.offsets[:-1], lengths, times
 
-    return Lists(oriented.neighbours, (oriented.offsets,), runs)
+    return Lists(oriented.neighbours, (offsets_of(oriented),), runs)
+
+
+def offsets_of(oriented: Oriented) -> NDArray[Any]:
+    """Return the offsets of an oriented graph as a device reads them: of 32 bits where these do."""
+    return oriented.offsets if oriented.short_offsets is None else oriented.short_offsets
 
 
 def lists_of_steps(elements: NDArray[Any], offsets: Ints, beside: tuple[NDArray[Any], ...]) -> Lists:
@@ -195,7 +204,7 @@ class Placement:
     everywhere: float
     blocks: VertexBlocks | None = None
     searched: bool = False
-    """Whether it leaves no room for tables (:mod:`graphdb.gpu.data.searched`)."""
+    """Whether it leaves no room for tables: of a search (:mod:`graphdb.gpu.data.searched`), or of cliques."""
 
     @property
     def nbytes(self) -> int:
@@ -277,9 +286,20 @@ class Residency:
         self.place(lists, width * sum(scans) // 8)
         return lists
 
-    def place(self, lists: Sequence[Lists], aside: int = 0) -> None:
+    def place_alone(self, plan: PhysicalPlan) -> list[Lists]:
+        """Choose what is copied of the lists that a count reads which makes no tables, and return these: anew where
+        they leave room for some, unless they are read now.
+        """
+        lists = lists_read(plan, True)
+        placed = [each for each in lists if (known := self.placed(each)) is not None and not known.searched]
+        if placed and not any(self._memory.is_used(each.original) for each in placed):
+            self.replace(placed, [])
+        self.place(lists, alone=True)
+        return lists
+
+    def place(self, lists: Sequence[Lists], aside: int = 0, *, alone: bool = False) -> None:
         """Choose what is copied, where not everything fits, with so many bytes ``aside`` for what is read beside lists;
-        what is copied already stays as it is.
+        what is copied already stays as it is.  What stands ``alone`` leaves no room for tables.
         """
         if self.fits(lists) or not self.divides(lists):
             return
@@ -292,9 +312,9 @@ class Residency:
         taken += sum(known.nbytes for each in lists if (known := self._known(each.original)) is not None)
         parts = [self.parts(each) for each in fresh]
         heats, sizes = [each.heats for each in parts], [each.sizes for each in parts]
-        chosen = hottest(heats, sizes, int(PAGED * (self._memory.budget - aside)) - taken)
+        chosen = hottest(heats, sizes, int((ALONE if alone else PAGED) * (self._memory.budget - aside)) - taken)
         for each, own, resident in zip(fresh, parts, chosen, strict=True):
-            self._placed[id(each.original)] = self.placement(each, own, own.heats, resident)
+            self._placed[id(each.original)] = self.placement(each, own, own.heats, resident, searched=alone)
 
     def parts(self, lists: Lists) -> Parts:
         """The parts that lists are placed by, and how many reads are expected of each; of what is smaller than a page,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device, Module
 from graphdb.gpu.data.graph import DeviceGraph, DevicePartition
-from graphdb.gpu.data.residency import LEVELS, reads_candidate_space
+from graphdb.gpu.data.residency import CLIQUES, LEVELS, reads_candidate_space
 from graphdb.gpu.join.distinct import Distinct, Grouped
 from graphdb.gpu.join.filter import narrowed
 from graphdb.gpu.join.levels import Levels, clique_levels, plan_levels
@@ -170,7 +170,7 @@ class Join:
     def _which(self, plan: PhysicalPlan, counting: bool) -> str:
         """Which levels of a plan a run (or with ``counting``, a count) reads."""
         if counting and plan.clique is not None:
-            return "clique"
+            return CLIQUES
         return f"{LEVELS} {_row_levels(plan, counting)}{' by segments' * (self.segments(plan, counting) is not None)}"
 
     def _narrow(self, plan: PhysicalPlan, partition: DevicePartition, bits: int) -> DevicePartition | None:

@@ -183,6 +183,26 @@ __device__ __forceinline__ Sum sum_lists(const int *ids, u32 count, bool on, Loo
   return own;
 }
 
+// Where the first entry of a sorted list stands that is not before `wanted`; all entries before `from` are.
+__device__ __forceinline__ u32 first_from(const List &list, u32 from, int wanted) {
+  u32 low = from;
+  for (u32 high = list.count; low < high;) {
+    const u32 middle = (low + high) >> 1;
+    if (__ldg(list.ids + middle) < wanted)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+// The entries of a sorted list from rank `low` on, before `end`; many lists end before the first of these.
+__device__ __forceinline__ List within(const List &list, int low, int end) {
+  if (!list.count || __ldg(list.ids + list.count - 1) < low) return {list.ids, 0};
+  const u32 first = low ? first_from(list, 0, low) : 0;
+  return {list.ids + first, first_from(list, first, end) - first};
+}
+
 // Every lane has a list and a value; the warp goes through one after the other: take(y, value) for each entry.
 template <typename Value, typename Take>
 __device__ __forceinline__ void each_of_lists(const int *ids, u32 count, Value value, Take take) {

@@ -121,7 +121,9 @@ def kernels(card: str) -> Iterator[tuple[str, int, GeneratedCode | None]]:
             for vertices in SIZES_OF_GRAPHS:
                 degrees = [vertices // 50] * len(relations)
                 try:
-                    made = generate_code(part, relations, degrees, [], vertices, False, LIMITS[card])
+                    made = generate_code(
+                        part, relations, degrees, [0.0] * len(degrees), [], vertices, False, LIMITS[card]
+                    )
                 except Unsupported:
                     made = None
                 yield f"{name} {number}", vertices, made

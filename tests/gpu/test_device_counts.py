@@ -127,6 +127,38 @@ def test_wherever_registers_lie(executor: Any, shared: int, warp: int) -> None:
             assert counted(pattern_of(PATTERNS[name], label), graph, executor)
 
 
+RANGES: dict[str, Edges] = {
+    "4-cycle": PATTERNS["4-cycle"],
+    "three between two": ((0, 1), (0, 2), (0, 3), (4, 1), (4, 2), (4, 3)),
+    "4-cycle with a leaf": ((0, 1), (1, 2), (2, 3), (3, 0), (0, 4)),
+}
+
+
+@pytest.mark.parametrize(("name", "shared"), list(zip(RANGES, (256, 512, 1024), strict=True)))
+def test_sums_of_one_range_of_ranks_after_the_other(executor: Any, name: str, shared: int) -> None:
+    """Their numbers, of 16 or 32 bits, lie in shared memory, which has no room for those of all ranks."""
+    from graphdb.gpu.counting import registers
+    from graphdb.gpu.counting import run as count
+
+    (graph, label), texts, written = graph_of(300, 900, 6), list[str](), count._written
+
+    def write(*arguments: Any) -> Any:
+        texts.append(written(*arguments).text)
+        return written(*arguments)
+
+    rng, own = np.random.default_rng(shared), registers.BLOCKS * (shared + registers.RESERVED)
+    limits = replace(executor.device.limits, shared=shared, processor_shared=own, processor_threads=512)
+    sets = (None, None, np.sort(rng.choice(300, 150, replace=False)))
+    with (
+        mock.patch.object(executor.device, "limits", limits),
+        mock.patch.object(registers, "RANGED", 0.0),
+        mock.patch.object(count, "_written", write),
+    ):
+        for candidates in ((), sets):
+            assert counted(pattern_of(RANGES[name], label, candidates), graph, executor)
+    assert any("within(" in text for text in texts)
+
+
 @pytest.mark.parametrize("shared", [1 << 12, 224 << 10])
 def test_what_triangles_have_in_common(executor: Any, shared: int) -> None:
     """The kernel for larger graphs; its matrices in shared memory, and in scratch memory."""

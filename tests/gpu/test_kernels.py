@@ -67,7 +67,7 @@ def _counted(macros: Mapping[str, str]) -> str:
     assert counting is not None
     part = next(part for term in counting.terms for part in term.parts if len(part.levels) > 1)
     relations = {relation: number for number, relation in enumerate(counting.partitions)}
-    return generate_code(part, relations, [40] * len(relations), [], 41, False, Limits()).text
+    return generate_code(part, relations, [40] * len(relations), [0.0] * len(relations), [], 41, False, Limits()).text
 
 
 PLANS: dict[str, Callable[[Mapping[str, str]], str]] = {"search": _searched, "count_nested": _counted}

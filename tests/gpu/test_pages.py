@@ -7,6 +7,7 @@ import mmap
 import platform
 from collections import Counter
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 from unittest import mock
 
@@ -20,15 +21,17 @@ from graphdb.gpu.data import divided, residency
 from graphdb.gpu.data.divided import TOGETHER, VertexBlocks, can_be_divided, divide
 from graphdb.gpu.data.pages import heat, hottest
 from graphdb.gpu.data.pinned import Pinned
-from graphdb.gpu.data.residency import lists_of_plan
+from graphdb.gpu.data.residency import lists_of_oriented, lists_of_plan, offsets_of
 from graphdb.grammar.syntax import MatchMode
 from graphdb.plan.executor import Traffic
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.storage.graph.derived import orientation
 from tests import emulator
 from tests.execute.test_host import pattern
 from tests.gpu.executors import EMULATED, SMALL, device_executor, paged
+from tests.gpu.patterns import graph_of, pattern_of
 from tests.gpu.test_device import TRIANGLE
 
 MAP_32BIT = 0x40 if platform.machine() == "x86_64" else 0
@@ -167,6 +170,41 @@ def test_sums_over_lists_larger_than_the_budget(part: int) -> None:
         pages: Any = device.graph.residency.driver
         assert pages.host > 0
         del plan, graph
+        assert freed(device)
+
+
+@EMULATED
+@pytest.mark.parametrize("wide", [False, True], ids=["short", "wide"])
+def test_cliques_of_a_graph_larger_than_the_budget(wide: bool) -> None:
+    """Their lists stand in nine tenths of it, also where a join's, which left room for tables, stood before."""
+    (graph, label), host = graph_of(500, 8_000, 2), HostExecutor(1)
+    count = make_plan(pattern_of(tuple(combinations(range(4), 2)), label), graph)
+    assert count.clique is not None
+    oriented, narrow = count.clique.graph, orientation.Oriented.short_offsets
+    of_width = mock.patch.object(orientation.Oriented, "short_offsets", None if wide else narrow)
+    with emulator.installed(), of_width:
+        assert offsets_of(oriented).itemsize == (8 if wide else 4)
+        budget = (oriented.neighbours.nbytes + offsets_of(oriented).nbytes) // 2 + 4_000
+        device: Any = device_executor("join", SMALL["join"], budget)
+        device.hint = "auto"
+        memory, lists = device.device.memory, lists_of_oriented(oriented)
+        device.graph.residency.place([lists])
+        before = device.graph.residency.placed(lists)
+        assert before is not None
+        assert device.count(count) == host.count(count) > 0
+        placed, pages = device.graph.residency.placed(lists), device.graph.residency.driver
+        assert placed is not None
+        assert placed.nbytes > 1.3 * before.nbytes
+        assert isinstance(pages, emulator.Pages)
+        assert pages.device == placed.nbytes
+        assert pages.host > 0
+        assert memory.used_bytes <= memory.budget
+        device.hint = "join"
+        assert device.count(count) == host.count(count)
+        joined = device.graph.residency.placed(lists)
+        assert joined is not None
+        assert joined.nbytes == pages.device <= before.nbytes
+        del count, graph, oriented, lists
         assert freed(device)
 
 

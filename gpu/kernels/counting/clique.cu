@@ -13,7 +13,7 @@
 // (STMatch §V: work is stolen across blocks).  So no run, and no share of one, ends with a block that works alone for long.
 //
 // SIZE, WORDS (of a row: the longest list in words of 32), TEAM (Warp or Block), whether there are more ranks than bits
-// (SPARSE), and DIVIDED, are compile-time constants.
+// (SPARSE), DIVIDED, and whether offsets have 64 bits (WIDE), are compile-time constants.
 
 #include "teams.cuh"
 
@@ -21,6 +21,12 @@
 #define GROUP 8
 #endif
 const int GROUPS = WARP / GROUP;
+
+#ifdef WIDE
+typedef i64 Offset;
+#else
+typedef u32 Offset;
+#endif
 
 #ifdef DIVIDED
 #ifndef LARGE
@@ -80,7 +86,7 @@ struct Choose<1> {
 
 // What a team has in shared memory, and the vertex that it works on.
 struct Matrix {
-  const i64 *offsets;
+  const Offset *offsets;
   const int *neighbours;
   i64 ranks, span;
   u32 *bits, *rows;
@@ -89,7 +95,7 @@ struct Matrix {
   int degree;
 
   __device__ __forceinline__ bool take(i64 u) {
-    const i64 first = __ldg(offsets + u);
+    const Offset first = __ldg(offsets + u);
     mine = neighbours + first;
     degree = (int)(__ldg(offsets + u + 1) - first);
     return degree >= SIZE - 1;
@@ -115,9 +121,11 @@ struct Matrix {
     const int group = TEAM::warp() * GROUPS + LANE / GROUP;
     for (int i = group; i < degree; i += TEAM::warps() * GROUPS) {
       const int v = __ldg(mine + i);
-      const i64 begin = __ldg(offsets + v), end = __ldg(offsets + v + 1);
-      for (i64 k = begin + LANE % GROUP; k < end; k += GROUP) {
-        const int w = __ldg(neighbours + k) - base;
+      const Offset begin = __ldg(offsets + v);
+      const int *near = neighbours + begin;
+      const int length = (int)(__ldg(offsets + v + 1) - begin);
+      for (int k = LANE % GROUP; k < length; k += GROUP) {
+        const int w = __ldg(near + k) - base;
 #ifdef SPARSE
         if (!marked) {
           const int place = place_in(mine, degree, w + base);
@@ -210,7 +218,7 @@ struct Matrix {
 // `span` ranks.  Of each block, `published` has the vertex that is divided, and 1, in its upper half, and below the row
 // that is drawn next; at first 0.
 extern "C" __global__ void __launch_bounds__(256)
-cliques(const i64 *offsets, const int *neighbours, i64 ranks, i64 span, i64 last, i64 matrix_words, u64 *next,
+cliques(const Offset *offsets, const int *neighbours, i64 ranks, i64 span, i64 last, i64 matrix_words, u64 *next,
         u64 *sums, const volatile int *stop, u64 *published) {
   extern __shared__ u64 shared_memory[];
   const u32 words = (u32)((span + 31) / 32);

@@ -6,7 +6,7 @@ since all of them have at least its degree (SMOG §III; Chiba and Nishizeki).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,14 @@ class Oriented:
     neighbours: NDArray[Any]
     work: Ints
     longest: int
+    _short: NDArray[np.uint32] | None = field(init=False, default=None, repr=False)
+
+    @property
+    def short_offsets(self) -> NDArray[np.uint32] | None:
+        """The offsets as uint32 [ranks + 1], which devices read; None where there are more edges than these count."""
+        if self._short is None and len(self.neighbours) <= np.iinfo(np.uint32).max:
+            object.__setattr__(self, "_short", self.offsets.astype(np.uint32))
+        return self._short
 
     def work_by(self, pieces: int) -> NDArray[np.float64]:
         """The work of so many ranges of about as many ranks each: float64 [pieces]."""
