@@ -110,9 +110,9 @@ def _end(graph: DataGraph, edge: PatternEdge | EdgeTest, direction: int, vertex:
     if edge.labels is None or len(edge.labels) != 1 or not vertex.labels:
         return plain
     best: _End | None = None
+    ways = (direction,) if edge.directed else (OUT, IN)
     for label in vertex.labels:
-        found = [graph.at_class(edge.labels[0], way, label) for way in (OUT, IN)]
-        known = [each for way, each in enumerate(found) if way == direction or not edge.directed]
+        known = [graph.at_class(edge.labels[0], way, label) for way in ways]
         members = float(max(len(graph.members(label)), 1))
         edges = max(float(sum(each[0] for each in known if each)), _LEAST)
         active = min(max(float(sum(each[1] for each in known if each)), _LEAST), members)

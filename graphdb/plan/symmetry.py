@@ -84,6 +84,12 @@ def symmetry(
     return Symmetry(tuple(_reduce(restrictions)), size, permutations)
 
 
+def may_be_alike(pattern: PatternGraph, a: int, b: int) -> bool:
+    """Whether an automorphism may map a vertex to another one, by what each may be bound to alone."""
+    first, second = pattern.vertices[a], pattern.vertices[b]
+    return first.labels == second.labels and _size(first.candidates) == _size(second.candidates)
+
+
 def _of_twins(search: Automorphisms, order: Sequence[int], unequal: set[Pair], rows: bool) -> Symmetry:
     """The group that exchanges *twins*: vertices joined alike to all others, such as the leaves of a star.
 

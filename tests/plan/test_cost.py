@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan.checks import IsCandidate
 from graphdb.plan.cost import Estimates, estimate
 from graphdb.plan.counting.costs import CountingCosts
 from graphdb.plan.counting.inclusion_exclusion import Expansion, Member
@@ -24,8 +25,9 @@ from graphdb.plan.explain import explain, explain_text
 from graphdb.plan.ordering import order as ordering
 from graphdb.plan.ordering import sample
 from graphdb.plan.ordering.sample import Walks, best_order, modelled
-from graphdb.plan.passes import counting
+from graphdb.plan.passes import counting, steps
 from graphdb.plan.passes.pipeline import make_plan
+from graphdb.plan.physical import VertexStep
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.degree_sketch import IN, OUT, DegreeSketch
@@ -300,3 +302,35 @@ def test_counting_expects_the_degrees_that_an_edge_leads_to(layer: Any) -> None:
         led = [a for a, label, _ in triples.tolist() if label == 0]
         assert costs.biased(member, arrival) == pytest.approx(sum(degree[a] for a in led) / len(led))
         assert not graph.has_partition((0,), "out")
+
+
+@pytest.mark.parametrize("count_only", [True, False])
+@pytest.mark.parametrize("strays", [0, 10])
+def test_a_plan_builds_only_the_partitions_that_it_reads(
+    monkeypatch: pytest.MonkeyPatch, count_only: bool, strays: int
+) -> None:
+    """Statistics say where edges lead, and no symmetry asks for loops; what leads elsewhere, too, is tested."""
+    monkeypatch.setattr(steps, "SMALL", 1)
+    random = np.random.default_rng(11)
+    makers = [(i, 0, int(random.integers(300, 340))) for i in range(300)]
+    makers += [edge for i in range(strays) for edge in ((i, 0, 345 + i), (385 + i, 0, 300 + i))]
+    topics = [(i, 1, 360 + int(topic)) for i in range(300) for topic in random.permutation(20)[: 1 + i % 3]]
+    graph = graph_of([*makers, *topics], {0: [*range(300, 340)], 1: [*range(300)], 2: [*range(360, 380)]}, 400)
+    pattern = PatternGraph(
+        tuple(PatternVertex(f"v{v}", graph.members(400 + v), "", (400 + v,)) for v in range(3)),
+        (PatternEdge("e0", 1, 0, (410,), True, 0), PatternEdge("e1", 1, 2, (411,), True, 0)),
+        (Clause(MatchMode.DIFFERENT_EDGES, (0, 1, 2)),),
+        outputs=() if count_only else ("v0", "v2"),
+        count_only=count_only,
+    )
+    plan = make_plan(pattern, graph, counting="always" if count_only else "never")
+    read = {near.relation for step in plan.steps if isinstance(step, VertexStep) for near in step.neighbours}
+    read = read if plan.counting is None else {*plan.counting.partitions}
+    assert len(read) == 2
+    built = {
+        (label, way) for label in (410, 411) for way in ("out", "in", "both") if graph.has_partition((label,), way)
+    }
+    assert built == {(*(relation.labels or ()), relation.direction) for relation in read}
+    checks = [check for step in plan.steps for check in step.checks if isinstance(check, IsCandidate)]
+    assert len(checks) == bool(strays)
+    assert HostExecutor().count(replace(plan, count_only=True), Control()) == len(topics)

@@ -97,6 +97,7 @@ def test_a_forest_has_the_closure_of_its_paths(forest: Any, length: Any, layer: 
             members = [degrees[v] for v in range(4, RESOURCES, 3) if degrees[v]]
             assert each.at_class(number, direction, CLASS) == (sum(members), len(members))
     assert not fresh.has_partition((number,), "in")
+    assert not fresh.has_partition((number,), "out")
 
 
 any_edges = st.sets(st.tuples(st.integers(4, 10), st.integers(4, 10)), min_size=1, max_size=8)

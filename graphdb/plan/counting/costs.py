@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphdb.plan.counting.inclusion_exclusion import Member
 from graphdb.storage.graph.data_graph import DataGraph
-from graphdb.storage.graph.derived.edge_subset import is_one_label
+from graphdb.storage.graph.derived.edge_subset import is_one_label, joins_once
 from graphdb.storage.graph.pcsr import OPPOSITE, Partition
 
 Ints = NDArray[np.int64]
@@ -83,7 +83,7 @@ class CountingCosts:
         return self._figures[member]
 
     def _degrees(self, member: Member) -> NDArray[np.float64]:
-        if member.direction != "both" and is_one_label(member.labels):  # statistics say the same, without a partition
+        if member.direction != "both" and joins_once(member.labels):  # statistics say the same, without a partition
             known = self._graph.statistics(member.labels)
             count = known.subjects if member.direction == "out" else known.objects
             return np.array([count, known.triples / max(count, 1)])
@@ -98,12 +98,29 @@ class CountingCosts:
 
     def _overlap(self, member: Member, arrival: Member) -> float:
         # An edge leads to a vertex with probability proportional to how many of its kind do.
-        partition = self._graph.partition(member.labels, member.direction)
-        leading = self._graph.partition(arrival.labels, arrival.direction)
-        own = np.zeros(self._graph.vertices, np.int64)
-        own[partition.keys] = partition.lengths()
-        reached = _neighbours(leading)
-        return float(own[reached].sum() / max(len(reached), 1))
+        if (read := self._edges_alone(member)) is not None:
+            own = np.bincount(read[0])
+        else:
+            partition = self._graph.partition(member.labels, member.direction)
+            own = np.zeros(int(partition.keys.max(initial=-1)) + 1, np.int64)
+            own[partition.keys] = partition.lengths()
+        same = read is not None and (member.labels, member.direction) == (arrival.labels, arrival.direction)
+        leading = read if same else self._edges_alone(arrival)
+        if leading is None:
+            reached = _neighbours(self._graph.partition(arrival.labels, arrival.direction))
+        else:
+            reached = leading[1]
+        return float(own[reached[reached < len(own)]].sum() / max(len(reached), 1))
+
+    def _edges_alone(self, member: Member) -> tuple[Ints, Ints] | None:
+        """Where edges begin and where they lead; None where a partition says it that is there, or needed to say it."""
+        if member.direction == "both" or not is_one_label(member.labels):
+            return None
+        if self._graph.has_partition(member.labels, member.direction):
+            return None
+        assert member.labels is not None
+        subjects, objects = self._graph.source.edges(member.labels[0])
+        return (subjects, objects) if member.direction == "out" else (objects, subjects)
 
     def _sampled(self, member: Member) -> float:
         """The share of sampled wedges y - x - z whose ends are joined; the same sample every time."""

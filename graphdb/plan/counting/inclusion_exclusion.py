@@ -26,7 +26,7 @@ from graphdb.plan.checks import Check, EdgeCount, EdgesDiffer, Never, NotBothEqu
 from graphdb.plan.counting.stars import alike_leaves, all_different
 from graphdb.plan.injectivity import closure, coincidences
 from graphdb.storage.graph.data_graph import DataGraph
-from graphdb.storage.graph.derived.edge_subset import is_one_label
+from graphdb.storage.graph.derived.edge_subset import joins_once
 from graphdb.storage.graph.pcsr import OPPOSITE, Direction
 
 Ints = NDArray[np.int64]
@@ -346,7 +346,7 @@ class Expansion:
         return known
 
     def _is_simple(self, labels: tuple[int, ...] | None, direction: Direction) -> bool:
-        if direction != "both" and is_one_label(labels):
+        if direction != "both" and joins_once(labels):
             return True
         known = self._simple.get((labels, direction))
         if known is None:

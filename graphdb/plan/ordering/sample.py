@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import PatternGraph
+from graphdb.plan.candidates.implied import is_label
 from graphdb.plan.cost import SEARCH, Estimates, extend, links_of
 from graphdb.plan.ordering.order import EXACT
 from graphdb.storage.graph.data_graph import DataGraph
@@ -88,6 +89,8 @@ def best_order(
     forecast = forecast or modelled(estimates, choose(estimates))
     if forecast.cost < WORTH or pattern.limit is not None or len(forecast.order) < 2:
         return forecast
+    if _is_counted(pattern, graph):
+        return forecast
     walks = Walks(pattern, graph, int(min(max(forecast.cost / 400, WALKS[0]), WALKS[1])))
     looked: dict[Order, Forecast] = {}
     order = forecast.order
@@ -104,6 +107,22 @@ def best_order(
         if found.cost < modelled(estimates, order).cost + walks.missing(order):
             break
     return min(looked.values(), key=lambda each: each.cost)
+
+
+def _is_counted(pattern: PatternGraph, graph: DataGraph) -> bool:
+    """Whether statistics count what a pattern asks for: one edge, at vertices that are as many as have such edges."""
+    if len(pattern.edges) != 1 or pattern.edge_tests:
+        return False
+    (edge,), known = pattern.edges, graph.statistics(pattern.edges[0].labels)
+    ends = {edge.source: known.subjects, edge.target: known.objects}
+
+    def is_wide(v: int) -> bool:
+        vertex = pattern.vertices[v]
+        if vertex.candidates is None or is_label(graph, vertex):
+            return True
+        return len(vertex.candidates) >= (ends[v] if edge.directed else known.subjects + known.objects)
+
+    return all(is_wide(v) for v in ends)
 
 
 def _corrected(estimates: Estimates, expected: Forecast, found: Forecast) -> Estimates:

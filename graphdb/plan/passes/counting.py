@@ -145,12 +145,11 @@ def counting_plan(
         if cost > instead_of and not always:
             return None
         terms.append(Term(coefficient, quotient, parts))
-    relations = {relation for part in planned if not part.clique for relation in _relations(part)}
     plan = CountingPlan(
         terms=tuple(terms),
         filters=tuple(expansion.filters),
-        partitions={r: graph.partition(r.labels, r.direction, parallel=r.parallel) for r in relations},
-        oriented={r: graph.oriented(r.labels) for part in planned if part.clique for r in _relations(part)},
+        partitions={},
+        oriented={},
         vertices=graph.vertices,
         dtype=graph.dtype,
         cost=cost,
@@ -158,7 +157,12 @@ def counting_plan(
         root=root,
     )
     cost += VECTOR * plan.shared_bytes / 8
-    return replace(plan, cost=cost) if always or cost <= instead_of else None
+    if cost > instead_of and not always:
+        return None  # before anything is built for it
+    relations = {relation for part in planned if not part.clique for relation in _relations(part)}
+    partitions = {r: graph.partition(r.labels, r.direction, parallel=r.parallel) for r in relations}
+    oriented = {r: graph.oriented(r.labels) for part in planned if part.clique for r in _relations(part)}
+    return replace(plan, cost=cost, partitions=partitions, oriented=oriented)
 
 
 def explosive(pattern: PatternGraph, graph: DataGraph, search: PhysicalPlan) -> bool:
@@ -266,7 +270,7 @@ def _search_cost(pattern: PatternGraph, search: PhysicalPlan, costs: CountingCos
 
 
 def _relations(part: Part) -> Iterable[Relation]:
-    """Every relation that counting a part reads."""
+    """Every relation that counting a part reads: weights go along edges one way, cores in both directions."""
     pending: list[Weight] = [part.root, *part.weights]
     bundles: list[Bundle] = list(part.root_bundles)
     for level in part.levels:
@@ -285,4 +289,5 @@ def _relations(part: Part) -> Iterable[Relation]:
     for bundle in bundles:
         for member in bundle.members:
             yield member.relation
-            yield member.reversed().relation
+            if part.levels:
+                yield member.reversed().relation

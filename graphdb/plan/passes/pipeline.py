@@ -5,6 +5,7 @@ Each pass reads what the earlier ones decided and adds its own part; the last wr
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cache, partial
 from math import factorial
@@ -29,7 +30,7 @@ from graphdb.plan.passes.draft import Draft
 from graphdb.plan.passes.pigeonhole import overfull
 from graphdb.plan.passes.steps import bind_edges, bind_vertices, drop_implied, share_intersections, use_signatures
 from graphdb.plan.physical import CliqueCount, Origin, PhysicalPlan
-from graphdb.plan.symmetry import differ, symmetry
+from graphdb.plan.symmetry import differ, may_be_alike, symmetry
 from graphdb.storage.graph.data_graph import DataGraph
 
 BESIDE = 4e7
@@ -160,7 +161,7 @@ def choose_order(draft: Draft) -> None:
 def break_symmetry(draft: Draft) -> None:
     """Find one of several automorphic matches (SMOG §III), where no data edge has to be chosen for a pattern edge."""
     pairs = {(check.left, check.right) for check in draft.checks if isinstance(check, Unequal)}
-    loopless = _joined_without_loops(draft)
+    loopless = _joined_without_loops(draft, pairs)
     unequal = set() if draft.chosen_edges else loopless | pairs
     # Where a row stands for many matches, only what is not returned may be exchanged.
     once = draft.pattern.duplicates != "keep"
@@ -181,17 +182,31 @@ def break_symmetry(draft: Draft) -> None:
         draft.rows[i] *= share
 
 
-def _joined_without_loops(draft: Draft) -> set[tuple[int, int]]:
-    """Pairs of vertices (lower number first) that differ since they are joined, and nothing there joins itself."""
+def _joined_without_loops(draft: Draft, pairs: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Pairs of vertices (lower number first) that differ since they are joined, and nothing there joins itself.
+
+    Beside those of ``pairs``, only vertices are asked for that an automorphism may exchange: of others it makes no
+    difference, and to learn it may take a partition that nothing else reads.
+    """
     if draft.space is not None:
         return set(draft.space.apart)
     links: list[PatternEdge | EdgeTest] = [*draft.pattern.edges]
     links += [test for test in draft.pattern.edge_tests if not test.negated]
-    return {
-        (min(link.source, link.target), max(link.source, link.target))
-        for link in links
-        if link.source != link.target and not draft.partition(draft.relation(link)[0]).loops
-    }
+    apart: set[tuple[int, int]] = set()
+    for link in links:
+        pair = min(link.source, link.target), max(link.source, link.target)
+        asked = pair in pairs or may_be_alike(draft.pattern, *pair)
+        if link.source != link.target and asked and not _has_loops(draft, link):
+            apart.add(pair)
+    return apart
+
+
+def _has_loops(draft: Draft, link: PatternEdge | EdgeTest) -> bool:
+    """Whether edges of a link join vertices with themselves; a search reads its partition anyway."""
+    relation = draft.relation(link)[0]
+    if draft.pattern.count_only and not draft.graph.has_partition(relation.labels, relation.direction):
+        return draft.graph.has_loops(relation.labels)
+    return draft.partition(relation).loops
 
 
 def _clique(draft: Draft) -> CliqueCount | None:

@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge
 from graphdb.plan.candidates import candidate_bits
+from graphdb.plan.candidates.implied import ends_within
 from graphdb.plan.checks import HasSignature, IsCandidate, Neighbours, Relation
 from graphdb.plan.passes.code_motion import shared_prefixes
 from graphdb.plan.passes.draft import Draft
 from graphdb.plan.physical import EdgeStep, VertexStep
+from graphdb.storage.graph.degree_sketch import IN, OUT
+from graphdb.storage.graph.derived.edge_subset import is_one_label
 from graphdb.storage.graph.pcsr import OPPOSITE
 from graphdb.storage.graph.signatures import required_bits
 
@@ -101,15 +104,29 @@ def drop_implied(draft: Draft) -> None:
         if not isinstance(step, VertexStep) or not step.neighbours or draft.space is not None:
             continue
         for check in [c for c in draft.checks if isinstance(c, IsCandidate) and c.vertex == step.vertex]:
-            if any(_implies(draft, near.relation, check.candidates, draft.visits[i]) for near in step.neighbours):
+            if any(_implies(draft, near.relation, check, draft.visits[i]) for near in step.neighbours):
                 draft.checks.remove(check)
 
 
-def _implies(draft: Draft, relation: Relation, candidates: Ints, visits: float) -> bool:
-    """Whether all that a relation leads to are candidates; not asked where finding out costs more than testing."""
-    if visits < draft.graph.statistics(relation.labels).triples:
+def _implies(draft: Draft, relation: Relation, check: IsCandidate, visits: float) -> bool:
+    """Whether all that a relation leads to are candidates; not asked where finding out costs more than testing.
+
+    Where statistics say it, no list is read.
+    """
+    graph, candidates, known = draft.graph, check.candidates, draft.graph.statistics(relation.labels)
+    if visits < known.triples:
         return False
-    reached = draft.graph.keys(relation.labels, OPPOSITE[relation.direction])
+    if relation.labels is not None:
+        ways = {"out": (IN,), "in": (OUT,), "both": (OUT, IN)}[relation.direction]
+        vertex = draft.pattern.vertices[check.vertex]
+        implied = [ends_within(graph, relation.labels, way, vertex) for way in ways]
+        if None not in implied:
+            return all(implied)
+    if relation.direction != "both" and is_one_label(relation.labels):
+        ends = known.objects if relation.direction == "out" else known.subjects
+        if ends > len(candidates):
+            return False
+    reached = graph.keys(relation.labels, OPPOSITE[relation.direction])
     if len(reached) > len(candidates):
         return False
     at = np.searchsorted(candidates, reached)
@@ -127,12 +144,16 @@ def share_intersections(draft: Draft) -> None:
 
 
 def _keys(draft: Draft, vertex: int) -> Ints:
-    """The vertices that have the rarest of the edges that ``vertex`` needs."""
+    """The vertices that have the rarest of the edges that ``vertex`` needs.
+
+    Where matches may be counted another way, no partition is built for these alone.
+    """
     best: Ints | None = None
+    counted, keys_of = draft.pattern.count_only or draft.pattern.duplicates != "keep", draft.graph.keys
     for edge in draft.pattern.edges:
         if vertex in (edge.source, edge.target):
             relation, _, _ = draft.relation(edge)
-            keys = draft.partition(relation).keys
+            keys = keys_of(relation.labels, relation.direction) if counted else draft.partition(relation).keys
             best = keys if best is None or len(keys) < len(best) else best
     assert best is not None, "a vertex without edges has candidates"
     return best

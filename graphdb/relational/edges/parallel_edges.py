@@ -36,7 +36,8 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced, walk
 from graphdb.pattern.bind import BoundPattern, Choice
 from graphdb.pattern.free import SUBQUERIES, free_variables
-from graphdb.pattern.graph import Duplicates, PatternEdge, PatternGraph, PatternVertex, Wanted
+from graphdb.pattern.graph import Duplicates, PatternEdge, PatternGraph, Wanted
+from graphdb.plan.candidates.implied import ends_within
 from graphdb.plan.passes.counting import WORTH, explosive, weighing_plan
 from graphdb.plan.physical import EdgeExtension, EdgeScan, PhysicalPlan, VertexStep
 from graphdb.relational.filtering.column_filters import NumberTest, number_tests, places_of
@@ -278,7 +279,8 @@ def with_scan(
 
     def candidates(number: int, end: int, *directions: int) -> Ids | None:
         vertex, labels = pattern.vertices[end], bound.choices[number].labels
-        return None if all(_implied(snapshot, labels, vertex, each) for each in directions) else vertex.candidates
+        every = all(ends_within(snapshot.graph, labels, each, vertex) for each in directions)
+        return None if every else vertex.candidates
 
     source, target = (
         candidates(number, end, *((direction,) if edge.directed else (OUT, IN)))
@@ -343,14 +345,3 @@ def with_weights(
     duplicates: Duplicates = "count" if outputs else "keep"
     counted = replace(pattern, outputs=outputs, count_only=not outputs, limit=None, duplicates=duplicates)
     return replace(plan, weighed=weighing_plan(counted, snapshot.graph, plan))
-
-
-def _implied(snapshot: Snapshot, labels: tuple[int, ...], vertex: PatternVertex, direction: int) -> bool:
-    """Whether all edges of some labels start (or end) at what a vertex may be: at those of its one label, it is."""
-    if vertex.candidates is None or len(vertex.labels) != 1:
-        return False
-    (member,), source = vertex.labels, snapshot.graph.source
-    if len(vertex.candidates) < len(snapshot.graph.members(member)):
-        return False
-    there = (source.at_class(label, direction, member) for label in labels)
-    return [found[0] if found is not None else -1 for found in there] == [source.statistics(x).triples for x in labels]

@@ -77,6 +77,17 @@ def ancestors_of(parents: Ints, depths: Depths, low: int, high: int, offsets: In
             neighbours[j] = moved
 
 
+@entry("i8[:], i4[:], i8, i8, i8[:]")
+def descendants_counted(parents: Ints, depths: Depths, low: int, high: int, counts: Ints) -> None:
+    """Add up in ``counts`` (int64 [vertices]) the descendants of each vertex, ``low`` to ``high`` edges below."""
+    for vertex in range(len(parents)):
+        above = vertex
+        for length in range(min(depths[vertex], high) + 1):
+            if length >= low:
+                counts[above] += 1
+            above = parents[above]
+
+
 @entry("i8[:], i4[:], i8, i8, i8[:], T[:]")
 def descendants_of(parents: Ints, depths: Depths, low: int, high: int, offsets: Ints, neighbours: NDArray[Any]) -> None:
     """Write the descendants of each vertex, ``low`` to ``high`` edges below, sorted; 0 edges below is itself.

@@ -93,6 +93,11 @@ def is_subset(number: int) -> bool:
     return number >= _IS_SUBSET
 
 
+def joins_once(labels: tuple[int, ...] | None) -> bool:
+    """Whether edge labels are a single one, or a closure: one edge at most leads from a vertex to another."""
+    return labels is not None and len(labels) == 1 and not is_subset(labels[0])
+
+
 def is_one_label(labels: tuple[int, ...] | None) -> bool:
     """Whether edge labels are a single one of the data, and neither a closure nor a subset."""
     return labels is not None and len(labels) == 1 and closure_of(labels[0]) is None and not is_subset(labels[0])
