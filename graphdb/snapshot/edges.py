@@ -99,10 +99,11 @@ class EdgeValues:
             return self
         return EdgeValues(*(getattr(self, each.name)[mine] for each in fields(self)))
 
-    def places_of(self, table: EdgeTable, vertices: int) -> Ints | None:
+    def places_of(self, table: EdgeTable, vertices: int, among: Ints | None = None) -> Ints | None:
         """Return of each edge of a table which row is of it, or -1; None where parallel edges have rows.
 
-        No edge has several values, and none is of a label that the table has not.
+        ``among``: of some of the edges, by their numbers.  No edge has several values, and none is of a label that the
+        table has not.
         """
         if table.ordinals is not None or self.ordinals.any() or len(table.labels) * vertices**2 >= 1 << 62:
             return None
@@ -110,7 +111,8 @@ class EdgeValues:
         ours = self._numbers(which, vertices)
         order = np.argsort(ours)
         ours = ours[order]
-        theirs = (table.kind * vertices + table.starts.astype(np.int64)) * vertices + table.ends
+        kind, starts, ends = (each if among is None else each[among] for each in (table.kind, table.starts, table.ends))
+        theirs = (kind * vertices + starts.astype(np.int64)) * vertices + ends
         if np.array_equal(ours, theirs):
             return order
         at, there = places(ours, theirs)
@@ -317,9 +319,9 @@ class Edges:
         self._last = key, self._read(_VALUES_OF.format(int(key)))
         return self._last[1]
 
-    def _read(self, where: str) -> EdgeValues:
+    def _read(self, where: str, given: Mapping[str, object] | None = None) -> EdgeValues:
         columns = ("label", "subject", "object", "ordinal", "value")
-        table = self._connection.arrow(f"SELECT {', '.join(columns)} {where}")
+        table = self._connection.arrow(f"SELECT {', '.join(columns)} {where}", given)
         found = {name: plain(table.column(name)) for name in columns}
         starts, ends = self._store.ends(found)
         self._store.ids.resource(found["label"], "label")
@@ -393,11 +395,19 @@ class Edges:
         return taken(self.values(labels, key), edges)
 
     def _looked_up(self, labels: tuple[int, ...], key: int, edges: Ints) -> arrow.Array | None:
-        rows = self._rows(key, labels)
-        at = rows.places_of(self.table(labels), self._graph.vertices)
-        if at is None or not len(edges):
+        table = self.table(labels)
+        known = edges[edges >= 0]
+        if not len(known):
             return None
-        at = np.where(edges >= 0, at[edges], -1)
+        starts, ends = (np.unique(self._store.to_terms(each[known])).tolist() for each in (table.starts, table.ends))
+        where = f"{_VALUES_OF.format(int(key))} AND label IN ({_listed(labels)})"
+        some = " AND subject IN (SELECT unnest($starts::BIGINT[])) AND object IN (SELECT unnest($ends::BIGINT[]))"
+        rows = self._read(where + some, {"starts": starts, "ends": ends})
+        place = rows.places_of(table, self._graph.vertices, known)
+        if place is None:
+            return None
+        at = np.full(len(edges), -1, np.int64)
+        at[edges >= 0] = place
         if not len(wanted := rows.values[at[there := at >= 0]]):
             return None
         same_sql = f"SELECT unnest([{', '.join(map(str, np.unique(wanted).tolist()))}])"

@@ -106,13 +106,20 @@ class KeyIndexes:
         return found[0] if len(found) == 1 else np.concatenate([np.empty(0, np.int64), *found])
 
     def _looked_up(self, label: EdgeLabel, integers: Sequence[object]) -> Ids:
-        """Return the resources of which a property has one of some values; DuckDB skips most that are none of them."""
-        sql = (
-            "SELECT t.subject FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object"
-            f" WHERE t.label = ? AND l.integer IN ({', '.join('?' * len(integers)) or 'NULL'})"
-        )
+        """Return the resources of which a property has one of some values; DuckDB skips most that are none of them.
+
+        Several values are looked for one table after the other, which reads no value but these: joined, both are read.
+        """
+        triples = "SELECT t.subject FROM _graphdb.triple t"
         with self._connection.guard() as raw:
-            found = execute(raw, sql, [label.id, *integers]).fetchnumpy()["subject"]
+            if len(integers) > 1:
+                sql = "SELECT id FROM _graphdb.literal WHERE integer IN (SELECT unnest($integers::BIGINT[]))"
+                literals = execute(raw, sql, {"integers": [*integers]}).fetchnumpy()["id"].tolist()
+                sql = f"{triples} WHERE t.label = $label AND t.object IN (SELECT unnest($literals::BIGINT[]))"
+                found = execute(raw, sql, {"label": label.id, "literals": literals}).fetchnumpy()["subject"]
+            else:
+                sql = f"{triples} JOIN _graphdb.literal l ON l.id = t.object WHERE t.label = ? AND l.integer IN (?)"
+                found = execute(raw, sql, [label.id, *(integers or [None])]).fetchnumpy()["subject"]
         return np.unique(np.asarray(found, np.int64))
 
     def follow(self, former: KeyIndexes, changes: Iterable[Changes]) -> None:

@@ -304,7 +304,7 @@ class Properties:
     def source(self, label: EdgeLabel, rows: int) -> ValueColumn | None:
         """Return the column that :meth:`gather` takes values of so many from; None where it asks DuckDB for them."""
         at_once = label.id in self._arrays or rows > max(_HANDFUL, label.triples // _ONE_OF) or label.triples <= _LARGE
-        at_once = at_once or (rows > _HANDFUL and self._persisted.has(self._key(label)))
+        at_once = at_once or self._persisted.has(self._key(label))
         if not at_once and self._looks[label.id] < LOOKS and label.id not in self._large:
             return None
         column = self.array(label)
