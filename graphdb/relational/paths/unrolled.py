@@ -31,7 +31,7 @@ from graphdb.relational.paths.base import (
     unnamed,
 )
 from graphdb.relational.projection.compile import ProjectionCompiler
-from graphdb.relational.projection.late import BesideBindings
+from graphdb.relational.projection.late import BesideBindings, named_in
 from graphdb.relational.projection.relation import BINDINGS, Source, bindings_of
 from graphdb.relational.projection.return_clause import named_beside, wanted, window_of
 from graphdb.relational.projection.sql import counted
@@ -307,7 +307,9 @@ def _with_items(
             named[node] = ast.Variable(f"{OF_PATHS}{len(named)}", node.span)
         return named[node]
 
-    if returns.limit is None or not _as_written(returns, after, {*of_paths.paths}, {*of_paths.lists}):
+    ordered = [returns.items[at].expression for at in named_in(returns.order_by, returns.items)]
+    few = returns.limit is not None and not of_paths.mentioned(with_lengths(tuple(ordered), of_paths.paths))
+    if not (few and _as_written(returns, after, {*of_paths.paths}, {*of_paths.lists})):
         returns, after = of_paths.change((returns, after), put)
     for version, mine in zip(versions, computed, strict=True):
         for node, name in with_lengths(tuple(named.items()), of_paths.paths):
