@@ -24,7 +24,6 @@ from graphdb.common.values.types import (
     DURATION,
     MEMBERS,
     STRING,
-    UNION,
     VALUE,
     Base,
     Column,
@@ -38,6 +37,7 @@ from graphdb.results.path_materialization import distinct
 from graphdb.snapshot.edges import Edges
 from graphdb.snapshot.properties import Properties
 from graphdb.snapshot.terms import Lookup
+from graphdb.snapshot.union_type import lists_of_unions
 from graphdb.sql.from_clause import NAMES_VIEW
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.python_values import pylist
@@ -404,7 +404,7 @@ def _named(type: Type, array: arrow.Array) -> arrow.Array:
 def _listed(source: Source, type: Type, array: arrow.Array) -> arrow.Array:
     """Return lists of unions, as DuckDB has them, of lists whose items stand side by side."""
     length, count = len(type.fields), len(array)
-    found = _unions(source)
+    found = lists_of_unions(source.connection)
     kinds, places = np.zeros(count * length, np.int8), np.arange(count * length).reshape(count, length)
     numbers = list(MEMBERS)
     children = []
@@ -422,16 +422,6 @@ def _listed(source: Source, type: Type, array: arrow.Array) -> arrow.Array:
     names = [member.name for member in found.value_type]
     items = arrow.union_array(kinds, children, names)
     return arrow.list_array(np.arange(0, count * length + 1, length), items, array.valid, found)
-
-
-_UNIONS: list[arrow.DataType] = []
-
-
-def _unions(source: Source) -> arrow.DataType:
-    """Return the type of lists of unions, as DuckDB has it: asked for once."""
-    if not _UNIONS:
-        _UNIONS.append(source.connection.arrow(f"SELECT CAST([] AS {UNION}[]) AS l").schema.field(0).type)
-    return _UNIONS[0]
 
 
 _GRAPH = (Base.NODE, Base.TERM, Base.EDGE)

@@ -33,6 +33,7 @@ from graphdb.common.values.types import (
 )
 from graphdb.snapshot.columns import ValueColumn, read_columns
 from graphdb.snapshot.exact_types import Form, form_of, still_fits
+from graphdb.snapshot.union_type import lists_of_unions
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.verify import Ids
@@ -148,6 +149,12 @@ class Properties:
         self._longest: int | None = None
         self._written: dict[int, _Written] = {}
         """By label id, of lists and durations."""
+
+    def unions(self) -> arrow.DataType:
+        """Return the type of values of several types, as DuckDB has it."""
+        found = lists_of_unions(self._connection).value_type
+        assert isinstance(found, arrow.DataType)
+        return found
 
     def longest_text(self) -> int:
         """Return how many bytes a text has at most, by DuckDB's statistics: one that is gone may count."""

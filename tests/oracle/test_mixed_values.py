@@ -5,6 +5,7 @@ Expressions are made at random together with what they yield for one row.  ``GRA
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -234,6 +235,31 @@ def test_unions_of_several_types(db: graphdb.Database) -> None:
     ((one,), (other,)) = sorted(db.query("MATCH (n {id: 0}) RETURN n AS a UNION RETURN 1 AS a"), key=repr)
     assert one == 1
     assert (other.iri, other.properties["name"]) == (other.iri, "a")
+
+
+def test_unions_of_integers_and_floats() -> None:
+    small, large = [0, 1, 1, 7, -3], [2**53, 2**53 + 1, -(2**62)]
+    floats = [1.0, -0.0, 0.0, 2.5, float(2**53), math.nan, math.inf, -3.0]
+    with graphdb.connect(device="cpu", threads=1) as database:
+        database.query("UNWIND $f AS f CREATE (:F {f: f, k: 1})", f=floats)
+        database.query("CREATE (:I {k: 1}), (:F {k: 1})")
+        ints: list[int] = []
+        for more in (small, large):
+            database.query("UNWIND $i AS i CREATE (:I {i: i, k: 1})", i=more)
+            ints += more
+            every = [*ints, *floats, None, None]
+            once = {"null", *(repr(each) for each in {*ints}), *("nan" if f != f else repr(f + 0) for f in floats)}
+            once -= {repr(f + 0) for f in floats if f == f and f in ints}  # an integer stands for what equals it
+            for one, other in (("I", "F"), ("F", "I")):
+                part = {"I": "MATCH (n:I) RETURN n.i AS v, n.k AS k", "F": "MATCH (n:F) RETURN n.f AS v, n.k AS k"}
+                found = database.query(f"{part[one]} UNION ALL {part[other]}")
+                assert sorted(map(repr, found)) == sorted(repr((each, 1)) for each in every)
+                found = database.query(f"{part[one]} UNION {part[other]}")
+                assert sorted("null" if v is None else repr(v + 0) for v, _ in found) == sorted(once)
+                found = database.query(f"CALL {{ {part[one]} UNION {part[other]} }} RETURN count(v) AS n, sum(k) AS s")
+                assert found.fetchall() == [(len(once) - 1, len(once))]
+                found = database.query(f"{part[one]} UNION ALL {part[other]}").to_arrow().column("v").to_pylist()
+                assert sorted(map(repr, found)) == sorted(repr(v if v is None else float(v)) for v in every)
 
 
 def test_random_values_are_each_row_s_own(db: graphdb.Database) -> None:

@@ -293,12 +293,12 @@ class Lowering(Matches):
                 mine.append("u.g")
         pairs = zip(chosen, parts, strict=True)
         selects = [f"(SELECT {', '.join(mine)} FROM ({part.sql}) u)" for mine, part in pairs]
+        made = None if several else united(parts, columns, keeps_all, of_groups=self._groups is not None)
         if not keeps_all and any(has_key(column.type, column.bases) for column in columns):
             source = Source.made(f"({' UNION ALL '.join(selects)})", *(part.source for part in parts))
-            return self._each_once(source, columns)
+            return replace(self._each_once(source, columns), rows=made)
         sql = (" UNION ALL " if keeps_all else " UNION ").join(selects)
         reads = frozenset[str]().union(*(part.reads for part in parts))
-        made = None if several else united(parts, columns, keeps_all, of_groups=self._groups is not None)
         return Projection(sql, self._parameters.used(sql), tuple(columns), reads=reads, rows=made)
 
     def _each_once(self, source: Source, columns: Sequence[Column]) -> Projection:

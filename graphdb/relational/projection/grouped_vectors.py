@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from graphdb.common.values.types import Column
+from graphdb.common.values.types import FLOAT, INTEGER, Column
 from graphdb.relational.projection.relation import Source
 from graphdb.relational.projection.sql import Projection
 from graphdb.relational.projection.vectorized import HANDED_ON, KEYS, rows_of
@@ -47,14 +47,26 @@ def united(
     parts: Sequence[Projection], columns: Sequence[Column], keeps_all: bool, *, of_groups: bool = False
 ) -> Rows | None:
     """Return the rows of the parts of a UNION, each once if it does not keep all; ``of_groups`` with a column ``g``."""
-    rows = [part.rows for part in parts]
     types = HANDED_ON if keeps_all else KEYS
-    if None in rows or any(each.many or each.type.base not in types for each in columns):
-        return None
-    if any(len({each.type for each in same}) > 1 for same in zip(*(part.columns for part in parts), strict=True)):
+    mixed = set()
+    for i, same in enumerate(zip(*(part.columns for part in parts), strict=True)):
+        if {each.type for each in same} == {INTEGER, FLOAT}:
+            mixed.add(f"c{i}")
+        elif len({each.type for each in same}) > 1 or columns[i].type.base not in types:
+            return None
+        if any(each.many for each in same):
+            return None
+    if mixed and not keeps_all:  # of equal numbers an integer comes first, and stands for all
+        if len(mixed) > 1 or of_groups:
+            return None
+        (at,) = (int(name[1:]) for name in mixed)
+        parts = sorted(parts, key=lambda part: part.columns[at].type == FLOAT)
+    rows = [part.rows for part in parts]
+    if None in rows:
         return None
     # Groups are many, so that hardly any two rows of a part are equal: all parts are looked at in one go.
-    whole = Union(tuple(_ungrouped(part) if of_groups and not keeps_all else part for part in rows if part is not None))
+    each = (_ungrouped(part) if of_groups and not keeps_all else part for part in rows if part is not None)
+    whole = Union(tuple(each), frozenset(mixed))
     names = [f"c{i}" for i in range(len(columns))] + ["g"] * of_groups
     return whole if keeps_all else Clause(whole, (), tuple((name, ColumnOf(name)) for name in names), grouped=True)
 

@@ -118,6 +118,8 @@ class Union:
     """The rows of several clauses with the same columns, one after the other."""
 
     parts: tuple[Rows, ...]
+    mixed: frozenset[str] = frozenset()
+    """Columns that are integers in some parts and floating-point numbers in others: unions in all rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, Constant, Pr
 from graphdb.relational.vectors.expressions import evaluated
 from graphdb.relational.vectors.frames import Frame
 from graphdb.relational.vectors.numbers import NotVectorized, is_repeated, multiplied, numeric, ordinal, require
+from graphdb.relational.vectors.unions import as_floats
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import firsts_of, number_integers, number_pairs, numbered
@@ -183,6 +184,8 @@ def _numbered(array: arrow.Array) -> tuple[Ints, int]:
         return (found + 1, len(distinct) + 1) if array.null_count else (found, max(len(distinct), 1))
     if arrow.is_struct(array.type):
         return _numbered_struct(array)
+    if arrow.is_union(array.type) or array.type.format == "g":
+        return _numbered_floats(*as_floats(array))
     within = within_range(array, _SPREAD * len(array) + 256)
     if within is not None:
         return within
@@ -203,6 +206,13 @@ def _numbered_struct(array: arrow.Array) -> tuple[Ints, int]:
     for field in array.children:
         codes, bound = _paired(codes, bound, *_numbered(field))
     return (codes, bound) if not array.null_count else (np.where(array.is_valid(), codes, bound), bound + 1)
+
+
+def _numbered_floats(floats: NDArray[np.float64], there: NDArray[np.bool_]) -> tuple[Ints, int]:
+    """Return numbers of floating-point numbers; NaN is NaN, and those that are not ``there`` have one of their own."""
+    floats[np.isnan(floats)] = np.nan  # of all that are, one
+    different, numbers = number_integers(floats.view(np.int64))
+    return np.where(there, numbers, len(different)), len(different) + 1
 
 
 def _paired(codes: Ints, bound: int, found: Ints, span: int) -> tuple[Ints, int]:

@@ -25,6 +25,7 @@ from graphdb.relational.vectors.groups import aggregated, grouped
 from graphdb.relational.vectors.lookups import counted_before, counts_before, looked_up, outer_joined
 from graphdb.relational.vectors.numbers import NotVectorized
 from graphdb.relational.vectors.order import ordered
+from graphdb.relational.vectors.unions import with_unions
 from graphdb.snapshot.properties import Properties
 
 _LARGE = 1 << 17
@@ -80,6 +81,8 @@ def _frame(
         if not names:  # a table of no columns would have no rows
             return Frame(sum(len(frame) for frame, _ in parts), dict[str, Maker]().__getitem__), names
         pieces = [arrow.table({name: frame.column(name) for name in names}) for frame, _ in parts]
+        if rows.mixed:
+            pieces = [with_unions(piece, rows.mixed, properties.unions()) for piece in pieces]
         if len({tuple(piece.schema.types) for piece in pieces}) > 1:
             raise NotVectorized
         return Frame.of(arrow.concat_tables(pieces)), names
