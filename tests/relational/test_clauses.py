@@ -262,6 +262,28 @@ def test_what_fails_while_sql_runs_has_its_place(db: graphdb.Database, text: str
 # --- EXPLAIN ---------------------------------------------------------------------------------------------------
 
 
+def test_edges_of_optional_matches_are_counted_where_they_are(db: graphdb.Database) -> None:
+    some = 0
+    for optional in (
+        "OPTIONAL MATCH (a)-[r]->()",
+        "OPTIONAL MATCH (x:Q)<-[r]-(a)",
+        "OPTIONAL MATCH (a)-[r]->(a)",
+        "OPTIONAL MATCH (a)-[r]->()-[s]->(c) WHERE c.age < 36",
+        "OPTIONAL MATCH (a)-[s]->(b) OPTIONAL MATCH (b)-[r]->()",
+        "OPTIONAL MATCH (a)-[r]->(b) OPTIONAL MATCH (b)-[r]->(c)",
+        "OPTIONAL MATCH (a)-[s]-(b) WITH DISTINCT a, b OPTIONAL MATCH (b)-[r]->(a)",
+        "MATCH (a)-[r]->() OPTIONAL MATCH ()-[r]->(:Q)",
+        "OPTIONAL MATCH (a)-[r*1..2]->(b)",
+    ):
+        absent = "sum(CASE WHEN r IS NULL THEN 0 ELSE 1 END)"
+        found = db.query(f"MATCH (a) {optional} RETURN a.name AS name, count(r) AS n, {absent} AS m").fetchall()
+        alone = db.query(f"MATCH (a) {optional} WITH a.name AS name, count(r) AS n RETURN name, n").fetchall()
+        assert {n - m for _, n, m in found} == {0}, optional
+        assert sorted(alone) == sorted((name, n) for name, n, _ in found), optional
+        some += sum(n for _, n, _ in found)
+    assert some > 20
+
+
 def test_explain_says_how_matches_are_joined(db: graphdb.Database) -> None:
     text = "MATCH (a:P) OPTIONAL MATCH (a)-[:LIKES]->(b) WHERE EXISTS { (b)-->() } RETURN a.name, b.name"
     lines = db.explain(text).splitlines()
