@@ -31,6 +31,13 @@ _CREATED = {
 }
 _INSTEAD = {
     "CREATE CONSTRAINT is": "no index is needed to look up properties; MERGE finds or makes one vertex of a key",
+    "GROUP BY is": "rows are grouped by the columns that are no aggregates: RETURN a.name, count(*)",
+    "INSERT is": "CREATE does the same",
+    "FILTER is": "WITH * WHERE … does the same",
+    "LET is": "WITH *, … AS x does the same",
+    "FOR is": "UNWIND … AS x does the same",
+    "edge patterns with ~ are": "an edge in either direction is written --",
+    "temporal literals are": "date('2026-11-28') makes one, and so do datetime(…) and duration(…)",
     "LOAD CSV is": "LOAD 'people.csv' AS LABEL Person (or AS TYPE KNOWS); LOAD FROM (SELECT … FROM 'people.csv')",
 }
 """What does the same."""
@@ -220,6 +227,10 @@ def _hint(place: _Place) -> str | None:
         return "write AND"
     if ("=", ">") in adjoining:
         return "at least is written >=" if place.operand else "an edge is written -->"
+    if value == "?" and "PARAMETER" in place.expected:
+        return "a parameter is written $name, or $1 where values have places"
+    if value in ("OFFSET", "SKIP") and "LIMIT" in (place.at(-2), place.at(-3)):
+        return f"{value} stands before LIMIT: … {value} 20 LIMIT 10"
     if (value, after) == ("FROM", "GRAPH"):
         return "a named graph is asked for by the edges: (a)-[e]->(b) WHERE 'http://…' IN graphs(e)"
     if (before, value, after) == ("DELETE", "WHERE", "{"):

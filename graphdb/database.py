@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from graphdb.common.arguments import brief, path_of, text_of
+from graphdb.common.arguments import brief, flag_of, path_of, text_of
 from graphdb.common.arrow import freed_memory
 from graphdb.common.config import Budget, Executors, cores, memory_bytes
 from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError, StorageError
@@ -112,7 +112,8 @@ class Database(Transfer, OtherNames):
             raise GraphDBError(
                 "cluster_storage is where a cluster's workers find the graph", hint="give a cluster, too"
             )
-        read_only = read_only or cluster is not None  # workers open the file, too
+        read_only = flag_of(read_only, "read_only") or cluster is not None  # workers open the file, too
+        subclasses, untrusted = flag_of(subclasses, "subclasses"), flag_of(untrusted, "untrusted")
         if device not in ("auto", "cpu") and cluster is None:  # raise now what the first query would
             from graphdb.execute.devices import check_devices
 

@@ -46,6 +46,19 @@ def path_of(given: object, what: str) -> str:
     return os.fsdecode(given)
 
 
+def flag_of(given: object, what: str) -> bool:
+    """Return whether a caller said yes: a text says neither, for ``"false"`` would be true.
+
+    Raises
+    ------
+    ParameterError
+        It is a text.
+    """
+    if isinstance(given, str | bytes):
+        raise ParameterError(f"{what} is True or False, found {brief(given)}")
+    return bool(given)
+
+
 def number_of(given: object, what: str, least: int = 0) -> int:
     """Return a whole number that a caller gave.
 

@@ -126,7 +126,11 @@ class ParameterError(GraphDBError):
     def missing(cls, name: str, given: Iterable[str], text: str, position: int) -> Self:
         """Return the error that a parameter has no value, which others, ``given``, have."""
         near = nearest(name, given)
-        pass_it = f"pass it: query(…, {name}=…); in the shell .param {name} …, on the command line -p {name}=…"
+        if name.isidentifier():
+            pass_it = f"pass it: query(…, {name}=…); in the shell .param {name} …, on the command line -p {name}=…"
+        else:  # a place in a list, or a name in back-quotes
+            listed = "[…]" if name.isdecimal() else f"{{{name!r}: …}}"
+            pass_it = f"pass it: query(…, {listed})" + f"; in the shell .param {name} …" * name.isdecimal()
         message, hint = f"parameter ${name} has no value", f"did you mean ${near[0]}?" if near else pass_it
         return cls(message, text=text, position=position, hint=hint)
 

@@ -22,6 +22,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from graphdb.common.errors import ParameterError
 from graphdb.database import Database
+from graphdb.grammar.parser import split
 from graphdb.opening import connect
 from graphdb.pictures.picture import Picture
 from graphdb.results.result import Result
@@ -42,6 +43,8 @@ class CypherMagics(Magics):
             options["picture" if found["picture"] else found["name"]] = found["value"] or ""
             at = found.end()
         text = line[at:] if cell is None else f"{line[at:]}\n{cell}"
+        if not split(text) or text.strip() == "-h":  # --help is a comment
+            raise ParameterError("there is no statement", hint="%cypher [-d DATABASE] [-o NAME] [-g] MATCH … RETURN …")
         assert self.shell is not None
         variables: dict[str, Any] = self.shell.user_ns
         database = self._database(variables, options.get("d"))

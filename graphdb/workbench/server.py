@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qs, urlsplit
 
+from graphdb.common.errors import ExecutionError
 from graphdb.workbench.session import Session
 
 if TYPE_CHECKING:
@@ -62,6 +63,11 @@ class Workbench:
         Where it listens, on the loopback interface; 0 for any, None for :data:`PORT` or, where that is taken, any.
     history
         The file of earlier statements; None for none.
+
+    Raises
+    ------
+    ExecutionError
+        The port is taken, or not for this user.
     """
 
     def __init__(self, database: Database, port: int | None = None, history: Path | None = None) -> None:
@@ -75,10 +81,11 @@ class Workbench:
 
         try:
             self._server = _Server(("127.0.0.1", PORT if port is None else port), Handler)
-        except OSError:
+        except OSError as error:
             if port is not None:
                 self._folder.cleanup()
-                raise
+                hint = "choose another port, or none: then it is one that is free"
+                raise ExecutionError(f"cannot listen on port {port}: {error.strerror}", hint=hint) from error
             self._server = _Server(("127.0.0.1", 0), Handler)
 
     @property

@@ -64,13 +64,13 @@ def is_new(connection: duckdb.DuckDBPyConnection, database: str) -> bool:
     return connection.execute(sql, {"database": database}).fetchall() == [(0, "0 bytes")]
 
 
-def verify_tables(connection: duckdb.DuckDBPyConnection, database: str) -> bool:
+def verify_tables(connection: duckdb.DuckDBPyConnection, database: str, path: str) -> bool:
     """Check that what has our names in a database is what we made; return whether there is a graph.
 
     Raises
     ------
     StorageError
-        Something there is not ours.
+        Something there is not ours, or of a newer version, whose tables may be others.
     """
     tables: dict[str, tuple[int, str]] = {}
     indexed, triggers, types = [], [], []
@@ -92,6 +92,8 @@ def verify_tables(connection: duckdb.DuckDBPyConnection, database: str) -> bool:
     expected = _expected()
     _verify_table("meta", tables["meta"], expected["meta"])
     version = _version(connection)
+    if version > max(MIGRATIONS) + 1:
+        raise StorageError(f"'{path}' was written by a newer version of graphdb", hint="upgrade graphdb to open it")
     for name, found in tables.items():
         if name in expected and not (name in ddl.PAGED and version < ddl.PAGED_SINCE):
             last, columns = ddl.FORMER.get(name, (0, ""))
@@ -110,7 +112,7 @@ def verify_tables(connection: duckdb.DuckDBPyConnection, database: str) -> bool:
 def _version(connection: duckdb.DuckDBPyConnection) -> int:
     """Return the version of the tables; 0 where none is stated, which the catalog tells."""
     found = connection.execute("SELECT value FROM _graphdb.meta WHERE key = 'schema_version'").fetchall()
-    return int(found[0][0]) if found and found[0][0].isdecimal() and len(found[0][0]) < 10 else 0
+    return int(found[0][0][:10]) if found and found[0][0].isdecimal() else 0
 
 
 def _verify_table(name: str, found: tuple[int, str], expected: tuple[str, ...]) -> None:

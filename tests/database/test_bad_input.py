@@ -449,6 +449,8 @@ def test_a_database_that_another_process_has_open(tmp_path: Path) -> None:
         {"memory_limit": -1},
         {"memory_limit": "1"},
         {"path": ""},
+        {"read_only": "yes"},
+        {"untrusted": "false"},
     ],
     ids=str,
 )

@@ -74,6 +74,10 @@ def test_each_statement_takes_its_own(db: graphdb.Database) -> None:
 
 
 def test_mistakes_name_the_parameter(db: graphdb.Database) -> None:
+    for text, instead in ("RETURN $1", "query(…, […])"), ("RETURN $`a b`", "query(…, {'a b': …})"):
+        with pytest.raises(graphdb.ParameterError, match=r"\$.* has no value") as missing:
+            db.query(text)
+        assert instead in str(missing.value)
     with pytest.raises(graphdb.ParameterError, match=r"\$name has no value") as missing:
         db.sql("SELECT 1,\n  $name")
     assert (missing.value.line, missing.value.column) == (2, 3)

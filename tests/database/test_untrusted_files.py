@@ -55,6 +55,15 @@ def test_an_honest_file_opens(original: pathlib.Path, tmp_path: pathlib.Path) ->
     assert ask(changed(original, tmp_path, *own)) == expected
 
 
+def test_a_newer_version_may_have_other_tables(original: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """Its file was said to be damaged, as soon as one of its tables was another than here."""
+    later = "ALTER TABLE _graphdb.literal ADD COLUMN extra INTEGER", "CREATE TABLE _graphdb.later(a INTEGER)"
+    for version in "99", "9" * 20:
+        stated = f"UPDATE _graphdb.meta SET value = '{version}' WHERE key = 'schema_version'"
+        with pytest.raises(StorageError, match=r"'.*\.duckdb' was written by a newer version of graphdb"):
+            ask(changed(original, tmp_path, *later, stated))
+
+
 VIEWS = [f"ALTER TABLE _graphdb.{table} RENAME TO old_{table}" for table in ("prefix", "triple", "literal", "meta")]
 
 

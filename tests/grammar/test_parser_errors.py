@@ -24,20 +24,23 @@ def error(text: str) -> GraphDBError:
 
 
 @pytest.mark.parametrize(
-    ("text", "construct", "at"),
+    ("text", "construct", "at", "instead"),
     [
-        ("MATCH (a)~[x]~(b) RETURN a", "edge patterns with ~", "~["),
-        ("MATCH (a:$(x)) RETURN a", "dynamic labels", "$(x"),
-        ("INSERT (a)-[:X]->(b)", "INSERT", "INSERT"),
-        ("LOAD CSV FROM 'x' AS row RETURN row", "LOAD CSV", "LOAD"),
-        ("RETURN date '2020-01-01'", "temporal literals", "date"),
+        ("MATCH (a)~[x]~(b) RETURN a", "edge patterns with ~", "~[", "in either direction is written --"),
+        ("MATCH (a:$(x)) RETURN a", "dynamic labels", "$(x", ""),
+        ("INSERT (a)-[:X]->(b)", "INSERT", "INSERT", "CREATE does the same"),
+        ("MATCH (a) FILTER a.x = 1 RETURN a", "FILTER", "FILTER", "WITH * WHERE"),
+        ("LOAD CSV FROM 'x' AS row RETURN row", "LOAD CSV", "LOAD", "LOAD FROM (SELECT"),
+        ("RETURN date '2020-01-01'", "temporal literals", "date", "date('2026-11-28')"),
+        ("MATCH (a) RETURN a.x, count(*) GROUP BY a.x", "GROUP BY", "GROUP", "the columns that are no aggregates"),
     ],
 )
-def test_what_is_not_supported_yet_is_named_at_its_place(text: str, construct: str, at: str) -> None:
+def test_what_is_not_supported_yet_is_named_at_its_place(text: str, construct: str, at: str, instead: str) -> None:
     found = error(text)
     assert isinstance(found, NotSupportedError)
     assert construct in found.message
     assert found.message.endswith("not supported yet")
+    assert instead in (found.hint or "")
     assert found.column == text.index(at) + 1
 
 
@@ -126,6 +129,8 @@ def test_mistakes_and_their_places(text: str, at: str, message: str) -> None:
         ("MATCH (a) RETURN a LIMT 3", "did you mean LIMIT?"),
         ("LOAD 'x' FORMT nt", "did you mean FORMAT?"),
         ("RETURN 1 == 2", "equality is written ="),
+        ("MATCH (a) RETURN a LIMIT 3 OFFSET 6", "OFFSET stands before LIMIT: … OFFSET 20 LIMIT 10"),
+        ("MATCH (a {k: ?}) RETURN a", "a parameter is written $name, or $1 where values have places"),
         ("RETURN 1 != 2", "inequality is written <>"),
         ("RETURN 1 => 2", "at least is written >="),
         ("MATCH (a)=>(b) RETURN a", "an edge is written -->"),

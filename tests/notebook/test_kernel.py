@@ -143,6 +143,8 @@ def test_cypher_in_cells(run: Callable[[str], Cell]) -> None:
     assert failed.error is not None
     assert "no variable has the value of $nobody" in failed.error[1]
     assert "is no database" in run("%cypher -d name RETURN 1").error[1]  # type: ignore[index]
+    for call in "%cypher", "%cypher --help", "%%cypher -d magic\n-- nothing":
+        assert "there is no statement\nhint: %cypher [-d DATABASE]" in run(call).error[1]  # type: ignore[index]
     broken = run("%cypher -d magic MATCH (a RETURN a")
     assert "^" in broken.traceback
     assert "magics.py" not in broken.traceback

@@ -227,6 +227,13 @@ def test_it_listens_on_this_machine_alone(db: graphdb.Database) -> None:
         assert len(one.token) >= 32
 
 
+def test_a_port_that_is_taken_is_named(db: graphdb.Database) -> None:
+    with Workbench(db, 0) as workbench:
+        port = urlsplit(workbench.url).port
+        with pytest.raises(graphdb.ExecutionError, match=f"cannot listen on port {port}: Address already in use"):
+            Workbench(db, port)
+
+
 def test_the_page_and_all_that_it_names_is_served(client: Client) -> None:
     _, page, headers = client.request("GET", "/")
     assert "default-src 'none'" in headers["Content-Security-Policy"]

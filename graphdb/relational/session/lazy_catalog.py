@@ -60,7 +60,7 @@ class LazyCatalog:
         with self._connection.guard() as raw:
             if is_new(raw, self.database):
                 return
-            self._verified = verify_tables(raw, self.database)
+            self._verified = verify_tables(raw, self.database, self._path)
             self._macros = Macros(raw, self.database)
 
     def catalog(self) -> Catalog:
@@ -82,7 +82,7 @@ class LazyCatalog:
             found = (not self._bare or self._connection.has_others) and catalog.exists()
             self._bare = False
             if found and not self._verified:  # SQL copied it here
-                verify_tables(raw, self.database)
+                verify_tables(raw, self.database, self._path)
             self._verified = True
             if not found:
                 if self._read_only:
@@ -92,10 +92,6 @@ class LazyCatalog:
                 catalog.create()
                 self.empty = True
                 self._created()
-            elif catalog.schema_version > SCHEMA_VERSION:
-                raise StorageError(
-                    f"'{self._path}' was written by a newer version of graphdb", hint="upgrade graphdb to open it"
-                )
             elif catalog.schema_version < SCHEMA_VERSION:
                 if self._read_only:
                     raise StorageError(
