@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import graphdb
+from graphdb.common.errors import ExecutionError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse
 from graphdb.pattern.apart import apart
@@ -90,3 +93,48 @@ def test_large_sets_are_joined_by_a_hash(db: graphdb.Database) -> None:
         large.query("UNWIND range(1, 20000) AS i CREATE (:T {i: i})")
         query = "MATCH (a:T), (b:T) WHERE b.i = a.i + 1 RETURN count(*)"
         assert large.query(query, timeout=10).fetchall() == [(19999,)]
+        large.query("MATCH (a:T) SET a.x = a.i * 1.5")
+        for condition, count in (
+            ("a.i + b.i = 10", 9),
+            ("abs(a.x - b.x) < 3", 59998),
+            ("4 > abs(2 * a.i - b.i)", 69996),
+        ):
+            query = f"MATCH (a:T), (b:T) WHERE {condition} RETURN count(*)"
+            assert large.query(query, timeout=10).fetchall() == [(count,)], condition
+
+
+MIXED = [
+    "a.i + b.i = 3",
+    "a.i - b.i > -2",
+    "2 * a.i - 3 * b.i <= 1 + b.i",
+    "1 < a.i + b.i <= 4",
+    "-a.i - 1 = b.i - 2",
+    "abs(a.i - b.i) < 2",
+    "2 >= abs(b.i - 2 * a.i) AND a.i <> b.i",
+    "abs(a.x - b.x) <= 0.1",
+    "abs(b.x - a.i) < 1",
+    "abs(a.x - b.x) < -1",
+    "abs(a.i - b.i) > 3",
+    "a.i + b.i <> 3 AND a.i - b.i = a.i - b.i",
+    "a.i + b.x = 1.5",
+    "a.i + b.i = 2 * b.i",
+]
+
+
+def test_sides_that_mix_two_patterns_are_separated() -> None:
+    numbers: list[Any] = [None, 0, 1, 2, 3, -1, -4, 7]
+    floats = [math.nan, math.inf, -math.inf, -0.0, 0.1, 0.2, 0.1 + 0.2, 1e16, 1e16 + 2, 5e-324, None, 1.5]
+    with graphdb.connect(device="cpu", threads=1) as mixed:
+        mixed.query("UNWIND $i AS i CREATE (:T {i: i})", i=numbers)
+        mixed.query("UNWIND $x AS x CREATE (:T {x: x, i: 1})", x=floats)
+        for largest in (0, 2**61, 2**63 - 1):
+            mixed.query("CREATE (:T {i: $i, x: 0.3})", i=largest)
+            for condition in MIXED:
+                text = f"MATCH (a:T), (b:T) WHERE {condition} RETURN a.i, a.x, b.i, b.x"
+                try:
+                    want = Counter(map(repr, in_python(mixed, text)))
+                except ExecutionError:
+                    with pytest.raises(ExecutionError):
+                        mixed.query(text)
+                    continue
+                assert Counter(map(repr, mixed.query(text))) == want, condition

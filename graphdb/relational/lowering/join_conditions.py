@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from itertools import pairwise
+from math import inf
 
+from graphdb.common.values.types import FLOAT, INTEGER
 from graphdb.functions.table import scalar
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -17,6 +19,10 @@ from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.free import free_variables
 from graphdb.relational.lowering.guards import behind_guard
 from graphdb.relational.projection.lookups import Asked
+from graphdb.relational.rewrites.separated import separated
+from graphdb.relational.snapshot import Snapshot
+from graphdb.storage.arrays.arrow import values
+from graphdb.storage.catalog import EdgeLabel
 
 _COMPUTED = (ast.Binary, ast.Unary, ast.FunctionCall)
 _OPERANDS = (ast.Binary, ast.Unary, ast.Property, ast.Variable, ast.Literal, ast.Parameter)
@@ -44,6 +50,42 @@ def asks(names: Collection[str], bound: BoundPattern) -> Iterator[tuple[ast.Expr
             if free_variables(other) <= {*names}:
                 assert isinstance(one, ast.Property)
                 yield condition, subject.name, Asked(one.key, other, listed=False)
+
+
+def apart_of(snapshot: Snapshot, text: str, names: Collection[str], bound: BoundPattern) -> list[ast.Expression]:
+    """Return the conditions of a pattern with what is of rows, with some names, on one side, where that is the same.
+
+    What is prepared so is right for the values that properties have now.
+    """
+    known: dict[ast.Property, float | None] = {}
+
+    def magnitude(node: ast.Property) -> float | None:
+        if node not in known:
+            label = snapshot.names.property(node.key.words, text)
+            known[node] = _magnitude(snapshot, label) if label.kinds else None
+        return known[node]
+
+    return separated(bound.residual, names, magnitude)
+
+
+def _magnitude(snapshot: Snapshot, label: EdgeLabel) -> float | None:
+    """Return the largest absolute value of the integers that a property has, infinite where it has floats alone; None
+    where some of its values are others, or a vertex has several.
+    """
+    properties = snapshot.properties
+    type = properties.type_of(label)
+    if type not in (INTEGER, FLOAT) or not properties.in_memory(label):
+        return None
+    if type == FLOAT:
+        return inf
+    column, found = properties.array(label), [0.0]
+    if column is None:
+        return None
+    for part in (column, column.later):
+        if part is not None and len(part.values):
+            data = values(part.values)[part.values.is_valid()]
+            found += [abs(float(end)) for some in (data,) if len(some) for end in (some.min(), some.max())]
+    return max(found)
 
 
 def computed_of_rows(names: Collection[str], bound: BoundPattern) -> dict[ast.Expression, None]:

@@ -20,7 +20,7 @@ from graphdb.pattern.rename import rewritten
 from graphdb.relational.arguments import Arguments
 from graphdb.relational.edges.parallel_edges import resolve_edges
 from graphdb.relational.lowering.guards import guarded
-from graphdb.relational.lowering.join_conditions import asks, computed_of_rows, computed_of_sides
+from graphdb.relational.lowering.join_conditions import apart_of, asks, computed_of_rows, computed_of_sides
 from graphdb.relational.lowering.needs import available, is_of, needs_of, only, read_beside
 from graphdb.relational.program import AnyStep, Counted, Given, Joined, Matched, Rows, Step
 from graphdb.relational.projection.compile import ProjectionCompiler
@@ -105,6 +105,10 @@ class Joins:
             if found.shared is not None and found.type.element == NODE:
                 bound.residual.remove(condition)
                 bound.ensured.append(condition)
+        asked = free_variables(tuple(bound.residual)) & {*left.variables}
+        of_vertices = not bound.edge_of and all(left.variables[name].type == NODE for name in asked)
+        if self._snapshot.deleted is None and of_vertices and not {*bound.variables} & {*left.variables}:
+            bound.residual = apart_of(self._snapshot, self._text, left.variables, bound)
         return bound
 
     def _is_plain(self, match: ast.MatchClause) -> bool:
