@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import graphdb
@@ -101,6 +102,25 @@ def test_large_sets_are_joined_by_a_hash(db: graphdb.Database) -> None:
         ):
             query = f"MATCH (a:T), (b:T) WHERE {condition} RETURN count(*)"
             assert large.query(query, timeout=10).fetchall() == [(count,)], condition
+
+
+def test_an_interval_beside_an_equation_of_a_handful_of_values() -> None:
+    """By the equation half of 10 billion pairs would be tested."""
+    count = 100_000
+    times, kinds = np.arange(count) * 7919 % 999_983, np.arange(count) % 3
+    order = np.lexsort((times, kinds))
+    keys = (kinds * 10**7 + times)[order]  # sorted by kinds, then by times
+    with graphdb.connect(device="cpu") as large:
+        large.query("UNWIND range(0, $n - 1) AS i CREATE (:T {t: i * 7919 % 999983, k: 'k' + i % 3})", n=count)
+        large.query("CREATE (:T {t: 5}), (:T {k: 'k1'})")
+        for condition, low, high in (
+            ("a.k = b.k AND a.t <= b.t AND b.t < a.t + 10", 0, 9),
+            ("abs(a.t - b.t) < 3 AND b.k = a.k", -2, 2),
+            ("a.k = b.k AND a.t - 5 < b.t <= a.t + 2", -4, 2),
+        ):
+            found = np.searchsorted(keys, keys + high, "right") - np.searchsorted(keys, keys + low)
+            query = f"MATCH (a:T), (b:T) WHERE {condition} RETURN count(*)"
+            assert large.query(query, timeout=20).fetchall() == [(int(found.sum()),)], condition
 
 
 MIXED = [

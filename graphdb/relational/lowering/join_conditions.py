@@ -8,10 +8,11 @@ instead: so what is computed of one side alone is a column of that side.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import cache
 from itertools import pairwise
 from math import inf
 
-from graphdb.common.values.types import FLOAT, INTEGER
+from graphdb.common.values.types import FLOAT, INTEGER, Type
 from graphdb.functions.table import scalar
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -19,6 +20,7 @@ from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.free import free_variables
 from graphdb.relational.lowering.guards import behind_guard
 from graphdb.relational.projection.lookups import Asked
+from graphdb.relational.rewrites.intervals import Spread, with_intervals_first
 from graphdb.relational.rewrites.separated import separated
 from graphdb.relational.snapshot import Snapshot
 from graphdb.storage.arrays.arrow import values
@@ -53,39 +55,49 @@ def asks(names: Collection[str], bound: BoundPattern) -> Iterator[tuple[ast.Expr
 
 
 def apart_of(snapshot: Snapshot, text: str, names: Collection[str], bound: BoundPattern) -> list[ast.Expression]:
-    """Return the conditions of a pattern with what is of rows, with some names, on one side, where that is the same.
+    """Return the conditions of a pattern as they are best joined by with rows that have some names.
 
-    What is prepared so is right for the values that properties have now.
+    What is of the rows stands on one side, where that is the same (:mod:`~graphdb.relational.rewrites.separated`), and
+    intervals go before equations that leave more (:mod:`~graphdb.relational.rewrites.intervals`).  What is prepared so
+    is right for the values that properties have now.
     """
-    known: dict[ast.Property, float | None] = {}
 
+    def numeric(node: ast.Property) -> tuple[EdgeLabel, Type] | None:
+        label = snapshot.names.property(node.key.words, text)
+        type = snapshot.properties.type_of(label)
+        known = bool(label.kinds) and type in (INTEGER, FLOAT) and snapshot.properties.in_memory(label)
+        return (label, type) if known else None
+
+    @cache
     def magnitude(node: ast.Property) -> float | None:
-        if node not in known:
-            label = snapshot.names.property(node.key.words, text)
-            known[node] = _magnitude(snapshot, label) if label.kinds else None
-        return known[node]
+        found = numeric(node)
+        if found is None or found[1] == FLOAT:
+            return None if found is None else inf
+        ends = _ends(snapshot, found[0])
+        return None if ends is None else max(abs(float(end)) for end in ends)
 
-    return separated(bound.residual, names, magnitude)
+    @cache
+    def spread(node: ast.Property) -> Spread | None:
+        label = snapshot.names.property(node.key.words, text)
+        if not label.kinds:
+            return None
+        found = numeric(node)
+        ends = None if found is None else _ends(snapshot, found[0])
+        return Spread(label.subjects, label.objects, inf if ends is None else float(ends[1]) - float(ends[0]))
+
+    return with_intervals_first(separated(bound.residual, names, magnitude), names, spread)
 
 
-def _magnitude(snapshot: Snapshot, label: EdgeLabel) -> float | None:
-    """Return the largest absolute value of the integers that a property has, infinite where it has floats alone; None
-    where some of its values are others, or a vertex has several.
-    """
-    properties = snapshot.properties
-    type = properties.type_of(label)
-    if type not in (INTEGER, FLOAT) or not properties.in_memory(label):
-        return None
-    if type == FLOAT:
-        return inf
-    column, found = properties.array(label), [0.0]
+def _ends(snapshot: Snapshot, label: EdgeLabel) -> tuple[float, float] | None:
+    """Return the least and the largest number that a property has had since it was read; None where it was not."""
+    column, found = snapshot.properties.array(label), []
     if column is None:
         return None
     for part in (column, column.later):
-        if part is not None and len(part.values):
+        if part is not None and part.values.null_count < len(part.values):
             data = values(part.values)[part.values.is_valid()]
-            found += [abs(float(end)) for some in (data,) if len(some) for end in (some.min(), some.max())]
-    return max(found)
+            found += [data.min().item(), data.max().item()]
+    return (min(found), max(found)) if found else (0, 0)
 
 
 def computed_of_rows(names: Collection[str], bound: BoundPattern) -> dict[ast.Expression, None]:
