@@ -132,12 +132,12 @@ def freed(executor: Any) -> bool:
 @pytest.mark.parametrize("by_vertices", [True, False], ids=["divided", "pages"])
 @pytest.mark.parametrize("part", [2, 4, 8, 16])
 def test_a_graph_larger_than_the_budget(part: int, by_vertices: bool) -> None:
-    graph, host = simple_graph(600, 12_000), HostExecutor(1)
+    graph, host = simple_graph(600, 6_000), HostExecutor(1)
     plan = make_plan(pattern(3, TRIANGLE), graph)
     neighbours = sum({id(each): each.neighbours.nbytes for each in plan.partitions}.values())
     dividing = mock.patch.object(residency, "can_be_divided", lambda of: by_vertices and can_be_divided(of))
     with emulator.installed(), dividing:
-        budget = neighbours // part + 40_000
+        budget = neighbours // part + 22_000
         device: Any = device_executor("join", SMALL["join"], budget)
         memory = device.device.memory
         assert device.supports(plan)

@@ -98,7 +98,7 @@ def searching(part: int, plan: Any) -> Iterator[Any]:
     budget = sum(each.nbytes for each in lists_of_plan(plan, plan.count_only)) // part
     placed_at_once = mock.patch.object(searched, "GATHERED", math.inf)
     with emulator.installed(), placed_at_once, mock.patch.object(search_run, "SMALL", 1 << 10):
-        device: Any = device_executor("search", SMALL["search"] | {"blocks": 4}, budget + 16_000)
+        device: Any = device_executor("search", SMALL["search"] | {"blocks": 4}, budget + 8_000)
         device.strategies.by_name["join"] = Join(device.device, device.graph, **SMALL["join"])
         device.device.rates = replace(TYPICAL, upload=math.inf)
         yield device
@@ -107,7 +107,7 @@ def searching(part: int, plan: Any) -> Iterator[Any]:
 @EMULATED
 @pytest.mark.parametrize("by_vertices", [True, False], ids=["divided", "pages"])
 def test_lists_are_placed_for_a_plan_that_is_searched(by_vertices: bool) -> None:
-    graph = simple_graph(150, 6_000)
+    graph = simple_graph(120, 3_000)
     plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), graph, counting="never")
     wanted = HostExecutor(1).count(plan)
     with nullcontext() if by_vertices else by_pages(), searching(2, plan) as device:
@@ -138,7 +138,7 @@ def test_lists_are_placed_for_a_plan_that_is_searched(by_vertices: bool) -> None
 @EMULATED
 def test_a_search_whose_lists_leave_it_too_little_room_is_not_refused() -> None:
     """Its lists leave it more from then on, at last as much as those of a join."""
-    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(150, 6_000), counting="never")
+    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(120, 3_000), counting="never")
     wanted = HostExecutor(1).count(plan)
     with searching(2, plan) as device, mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6, 0.0)):
         device.strategies.search.compile(plan, lambda: None, counting=True)
@@ -177,7 +177,7 @@ def of_two_labels(vertices: int, edges_each: int) -> list[Any]:
 @pytest.mark.parametrize("hint", ["join", "search"])
 def test_lists_that_plans_placed_apart_are_placed_anew_where_they_do_not_fit_together(hint: str) -> None:
     """Each plan places what no other did, in all the room."""
-    one, another, both = plans = of_two_labels(300, 10_000)
+    one, another, both = plans = of_two_labels(250, 5_000)
     with searching(4, both) as device:
         device.hint, memory = hint, device.device.memory
         for plan in (one, another, both, *plans):
@@ -209,7 +209,7 @@ def test_plans_in_turns_move_no_more_than_they_read(part: int) -> None:
 @EMULATED
 def test_lists_are_copied_in_pieces_where_what_is_free_is_in_pieces() -> None:
     """And found in them, wherever they stand."""
-    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(150, 6_000), counting="never")
+    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(120, 3_000), counting="never")
     with searching(2, plan) as device, mock.patch.object(divided, "PIECE", 0):
         memory, empty, asked = device.device.memory, device.device.memory.empty, list[int]()
 
@@ -259,7 +259,7 @@ def test_a_search_asks_once_for_memory_that_is_not_in_one_piece() -> None:
 @EMULATED
 def test_a_search_that_copies_lists_that_were_placed_for_it_is_not_measured() -> None:
     """Else the second one that did took so long that the plan was joined ever after."""
-    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(150, 6_000), counting="never")
+    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(120, 3_000), counting="never")
     with searching(2, plan) as device, mock.patch.object(SearchesBeside, "note") as noted:
         those, moved = device.strategies.beside, []
         assert those is not None
@@ -296,11 +296,11 @@ def test_a_search_that_got_too_little_memory_is_tried_again() -> None:
 
 @EMULATED
 def test_lists_are_not_placed_anew_before_that_pays_nor_under_a_run() -> None:
-    graph = simple_graph(150, 6_000)
+    graph = simple_graph(120, 3_000)
     plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), graph, counting="never")
     budget = sum(each.nbytes for each in lists_of_plan(plan, True)) // 2
     with emulator.installed(), mock.patch.object(Residency, "replace") as replaced:
-        device: Any = device_executor("search", SMALL["search"], budget + 16_000)
+        device: Any = device_executor("search", SMALL["search"], budget + 8_000)
         lists, rates = SearchedLists(device.device.memory, device.graph.residency), device.device.rates
         device.graph.residency.place_for(plan, True)
         wanted = lists._wanted(plan, True, 0, rates)

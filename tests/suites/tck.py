@@ -72,10 +72,12 @@ class Runner:
         """What each setup made: the same statements always make the same graph."""
 
     def close(self) -> None:
-        """Close all databases."""
+        """Close all databases; those that scenarios read and share must be as their setups left them."""
+        changed = [key for key, (database, _, tables) in self._databases.items() if stored(database) != tables]
         for database, *_ in self._databases.values():
             database.close()
         self._duckdb.close()
+        assert not changed, f"what only reads changed what is stored: {changed}"
 
     def _catalog(self) -> duckdb.DuckDBPyConnection:
         """Return a connection to an empty catalog."""
@@ -111,10 +113,9 @@ class Runner:
                 contents = self._contents[key] = Contents.of(database)
             if not alone:
                 database.query("MATCH (n) RETURN count(*)")  # makes the tables
-                tables = stored(database)
-                self._databases[key] = database, contents, tables
+                self._databases[key] = database, contents, stored(database)
         else:
-            database, contents, tables = self._databases[key]
+            database, contents, _ = self._databases[key]
         try:
             should = scenario["setup_graph"]
             if should is not None and not same_graph(contents, should):
@@ -123,8 +124,6 @@ class Runner:
             if wrong is not None:
                 return wrong
             wanted = scenario["side_effects"] or {}
-            if not alone and stored(database) != tables:
-                return "what only reads changed what is stored"
             if alone and (found := effects(contents, Contents.of(database))) != wanted:
                 return f"the effects are {found}, expected {wanted}"
             if not alone and wanted:

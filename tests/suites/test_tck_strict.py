@@ -106,5 +106,6 @@ def test_a_scenario_that_says_something_else_fails(change: dict[str, Any], repor
     runner = Runner()
     assert runner.run(scenario) is None
     wrong = runner.run({**scenario, **change})
+    runner.close()
     assert wrong is not None
     assert report in wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
@@ -27,13 +28,20 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "_SETTLED", MOMENT)
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A file with a small graph."""
-    path = tmp_path / "g.duckdb"
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with a small graph, which tests copy."""
+    path = tmp_path_factory.mktemp("made") / "g.duckdb"
     with graphdb.connect(path) as database:
         database.query("UNWIND range(0, 39) AS i CREATE (:P {x: i, name: 'n' + toString(i)})")
         database.query("MATCH (a:P), (b:P) WHERE (a.x * 7 + b.x) % 5 = 1 CREATE (a)-[:K {w: a.x + b.x}]->(b)")
         database.query("MATCH (a:P), (b:P) WHERE a.x > 0 AND b.x = (a.x - 1) / 2 CREATE (a)-[:UP]->(b)")
+    return path
+
+
+@pytest.fixture
+def place(made: Path, tmp_path: Path) -> Path:
+    """A file with a small graph, of which nothing is persisted yet."""
+    path = Path(shutil.copyfile(made, tmp_path / "g.duckdb"))
     time.sleep(2 * MOMENT)
     return path
