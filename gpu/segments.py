@@ -112,13 +112,22 @@ def window_sizes(sizes: Sequence[Ints]) -> Ints:
     return -(-np.stack(sizes) // ALIGNED) * ALIGNED
 
 
+def within(partition: Partition, vertices: Ints) -> Ints:
+    """Vertices as places in a partition's direct offsets: those without any stand where the last of them is."""
+    return np.minimum(vertices, partition.groups)
+
+
 def bytes_before(partitions: list[Partition]) -> Ints:
-    """The bytes of some partitions' lists and offsets before each vertex, together: int64 [vertices + 1]."""
-    places = np.arange(len(partitions[0].offsets), dtype=np.int64)
-    return sum(
-        (each.offsets * each.neighbours.itemsize + places * segment_offsets(each).itemsize for each in partitions),
-        np.zeros(len(places), np.int64),
-    )
+    """The bytes of some partitions' lists and offsets before each vertex, together: int64 [vertices + 1].
+
+    Up to the last vertex that has neighbours in any of them: none behind it can be where all these lists are read.
+    """
+    vertices = np.arange(max(1, *(each.groups for each in partitions)) + 1, dtype=np.int64)
+    found = np.zeros(len(vertices), np.int64)
+    for each in partitions:
+        own = within(each, vertices)
+        found += each.offsets[own] * each.neighbours.itemsize + own * segment_offsets(each).itemsize
+    return found
 
 
 def bounds_of(before: Ints, ranges: int) -> Ints:

@@ -30,11 +30,10 @@ Ints = NDArray[np.int64]
 Row = tuple[int, int, int, int, int, int]
 DeviceLayer = Layer | Literal["short", "divided"]
 DEVICE_LAYERS: dict[DeviceLayer, int] = {
-    "direct": LAYERS["direct"],
     "hashed": LAYERS["hashed"],
     "spans": LAYERS["spans"],
-    "short": 3,
-    "divided": 4,
+    "short": -3,
+    "divided": -4,
 }
 """What stands for an offset layer in a row: those of the host, the direct one with offsets of 32 bits, of lists that a
 join reads by segments and of oriented graphs, and that of lists which do not all stand on the device
@@ -60,7 +59,7 @@ class DevicePartition:
         """What a kernel reads, in the order of :data:`graphdb.storage.graph.pcsr.PARTITION`."""
         code_offsets, codes = address(self.code_offsets), address(self.codes)
         return (
-            DEVICE_LAYERS[self.layer],
+            DEVICE_LAYERS.get(self.layer, self.groups),
             address(self.offsets),
             self.groups,
             address(self.neighbours),
@@ -169,8 +168,8 @@ class DeviceGraph:
 
         def copy() -> DevicePartition:
             layer: DeviceLayer = "direct" if oriented.short_offsets is None else "short"
-            offsets = self.memory.upload(offsets_of(oriented))
-            return DevicePartition(layer, 0, offsets, self.array(oriented.neighbours), None, None, oriented.longest)
+            offsets, neighbours = self.memory.upload(offsets_of(oriented)), self.array(oriented.neighbours)
+            return DevicePartition(layer, len(oriented.offsets) - 1, offsets, neighbours, None, None, oriented.longest)
 
         return self.memory.cached_or_built(ORIENTED, oriented, copy)
 

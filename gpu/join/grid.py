@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from graphdb.gpu.code.launch import Device
 from graphdb.gpu.data.graph import segment_offsets
 from graphdb.gpu.data.pinned import pinned_copy
-from graphdb.gpu.segments import Part, window_sizes
+from graphdb.gpu.segments import Part, window_sizes, within
 from graphdb.plan.physical import SHARED_LIST, PhysicalPlan, StepColumn
 from graphdb.storage.graph.pcsr import Partition
 
@@ -70,9 +70,14 @@ class Grid:
         ranges = self._ranges
         return np.stack([np.bincount(found, minlength=self.shape[1]) for found in map(ranges, *self._ends)])
 
+    @cached_property
+    def _own(self) -> Ints:
+        """The bounds of the ranges of its vertices, as places in its offsets."""
+        return within(self.partition, self.bounds)
+
     @property
     def _ends(self) -> tuple[list[int], list[int]]:
-        return self.bounds[:-1].tolist(), self.bounds[1:].tolist()
+        return self._own[:-1].tolist(), self._own[1:].tolist()
 
     def _ranges(self, first: int, last: int) -> NDArray[np.int16]:
         """Which range each element of the lists of some vertices is in."""
@@ -84,7 +89,7 @@ class Grid:
     @property
     def parts(self) -> tuple[Ints, Ints]:
         """Bytes of the offsets, and of the elements, of each block: int64 [blocks]."""
-        lengths = np.repeat(np.diff(self.bounds) + 1, self.shape[1]) * segment_offsets(self.partition).itemsize
+        lengths = np.repeat(np.diff(self._own) + 1, self.shape[1]) * segment_offsets(self.partition).itemsize
         return lengths, self.counts.ravel() * self.partition.neighbours.itemsize
 
     @cached_property
@@ -99,9 +104,9 @@ class Grid:
     def windowed(self, device: Device) -> tuple[Part, Part]:
         """The arrays of its windows: offsets, then neighbours."""
         made: Blocks = device.memory.cached_or_built("grid", self, lambda: self._made(device))
-        lengths, counts = np.repeat(np.diff(self.bounds) + 1, self.shape[1]), self.counts.ravel()
+        lengths, counts = np.repeat(np.diff(self._own) + 1, self.shape[1]), self.counts.ravel()
         firsts, starts = made.firsts.ravel(), made.starts.ravel()
-        vertices = np.repeat(self.bounds[:-1], self.shape[1])
+        vertices = np.repeat(self._own[:-1], self.shape[1])
         return (
             Part(made.offsets, firsts, firsts + lengths, vertices),
             Part(made.neighbours, starts, starts + counts),
@@ -113,7 +118,7 @@ class Grid:
         vertices, others = self.shape
         blocked, tables = np.empty_like(neighbours), []
         starts = np.zeros((vertices, others), np.int64)
-        for number, (first, last) in enumerate(pairwise(self.bounds.tolist())):
+        for number, (first, last) in enumerate(pairwise(self._own.tolist())):
             begin, end = int(offsets[first]), int(offsets[last])
             ranges = self._ranges(first, last)
             blocked[begin:end] = neighbours[begin:end][np.argsort(ranges, kind="stable")]
@@ -122,7 +127,7 @@ class Grid:
             starts[number] = begin + np.cumsum(counts.sum(axis=0)) - counts.sum(axis=0)
             table = np.concatenate([np.zeros((1, others), np.int64), np.cumsum(counts, axis=0)]) + starts[number]
             tables.append(table.T.ravel())
-        lengths = np.repeat(np.diff(self.bounds) + 1, others)
+        lengths = np.repeat(np.diff(self._own) + 1, others)
         firsts = (np.cumsum(lengths) - lengths).reshape(vertices, others)
         found = pinned_copy(device.memory, np.concatenate(tables), segment_offsets(self.partition))
         return Blocks(found, pinned_copy(device.memory, blocked, blocked.dtype), firsts, starts)

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from graphdb.gpu.card import Rates
 from graphdb.gpu.code.launch import Device
 from graphdb.gpu.data.graph import segment_offsets
-from graphdb.gpu.data.residency import Residency, lists_read
+from graphdb.gpu.data.residency import Residency, lists_read, reads_candidate_space
 from graphdb.gpu.join.grid import Grid, scanned_once
 from graphdb.gpu.join.segmented import Segmentation, Segmented
-from graphdb.gpu.segments import above_of, bounds_of, bytes_before, window_sizes
+from graphdb.gpu.segments import above_of, bounds_of, bytes_before, window_sizes, within
 from graphdb.plan.physical import CHECK_COLUMNS, Op, PhysicalPlan, StepColumn, VertexStep
 from graphdb.storage.graph.pcsr import Partition
 
@@ -66,9 +66,9 @@ def segments_of(plan: PhysicalPlan, counting: bool, device: Device, residency: R
     """How a join (or with ``counting``, a count) reads its lists by segments; None where it does not.
 
     It does where not all of them fit, and to read the coldest from host memory, page by page, is expected to take
-    longer.
+    longer.  Lists of a candidate space have offsets of candidates alone, which tell of no ranges.
     """
-    if counting and plan.clique is not None:
+    if (counting and plan.clique is not None) or reads_candidate_space(plan):
         return None
     key = ("segments", counting, device.number, device.memory.budget)
     if key not in plan.cache:
@@ -266,8 +266,8 @@ class _Ways:
 
     def _block_bytes(self, row: int, at: int, count: int, others: int) -> float:
         """Bytes of the room for one block, about."""
-        lists = self._partitions[row]
-        offsets = int(np.diff(bounds_of(self._before[at], count)).max()) * segment_offsets(lists).itemsize
+        lists, bounds = self._partitions[row], bounds_of(self._before[at], count)
+        offsets = int(np.diff(within(lists, bounds)).max()) * segment_offsets(lists).itemsize
         return offsets + lists.neighbours.nbytes / count / others
 
     def _window_bytes(self, at: int, count: int, own: tuple[int, ...]) -> int:
@@ -275,8 +275,9 @@ class _Ways:
         bounds, those = bounds_of(self._before[at], count), [self._partitions[row] for row in own]
         if not those:
             return 0
-        parts = [np.diff(each.offsets[bounds]) * each.neighbours.itemsize for each in those]
-        parts += [(np.diff(bounds) + 1) * segment_offsets(each).itemsize for each in those]
+        pairs = [(each, within(each, bounds)) for each in those]
+        parts = [np.diff(each.offsets[own]) * each.neighbours.itemsize for each, own in pairs]
+        parts += [(np.diff(own) + 1) * segment_offsets(each).itemsize for each, own in pairs]
         return int(window_sizes(parts).sum(axis=0).max())
 
     def _share(self, divided: tuple[int, ...]) -> float:
@@ -357,8 +358,9 @@ def _extremes(partition: Partition, bounds: Ints) -> tuple[Ints, Ints]:
     offsets, neighbours = partition.offsets, partition.neighbours
     if not len(neighbours):
         return np.full((2, len(bounds) - 1), [[np.iinfo(np.int64).max], [-1]])  # type: ignore[return-value]
-    some = np.diff(offsets) > 0
-    first = neighbours[np.minimum(offsets[:-1], len(neighbours) - 1)].astype(np.int64)
-    least = np.where(some, first, np.iinfo(np.int64).max)
-    greatest = np.where(some, neighbours[offsets[1:] - 1], -1)
-    return np.minimum.reduceat(least, bounds[:-1]), np.maximum.reduceat(greatest, bounds[:-1])
+    begins, ends = offsets, np.append(offsets[1:], offsets[-1])  # the last vertex stands for all without neighbours
+    first = neighbours[np.minimum(begins, len(neighbours) - 1)].astype(np.int64)
+    least = np.where(ends > begins, first, np.iinfo(np.int64).max)
+    greatest = np.where(ends > begins, neighbours[ends - 1], -1)
+    own = within(partition, bounds[:-1])
+    return np.minimum.reduceat(least, own), np.maximum.reduceat(greatest, own)

@@ -15,7 +15,7 @@ from graphdb.gpu.code.launch import Device
 from graphdb.gpu.data.graph import segment_offsets
 from graphdb.gpu.data.pinned import pinned
 from graphdb.gpu.join.grid import Grid
-from graphdb.gpu.segments import Part, SegmentStream, Window, combinations_of
+from graphdb.gpu.segments import Part, SegmentStream, Window, combinations_of, within
 from graphdb.plan.physical import PhysicalPlan
 
 Ints = NDArray[np.int64]
@@ -136,10 +136,11 @@ def segment_stream(device: Device, plan: PhysicalPlan, segments: Segmentation) -
     windows: list[tuple[Window, Callable[[tuple[int, ...]], int], list[Any]]] = []
     with device.active():
         for at, each in enumerate(segments.slots):
-            first, last = each.bounds[:-1], each.bounds[1:]
             parts, keys = [], list[Any]()
             for row in each.rows:
                 offsets, neighbours = partitions[row].offsets, partitions[row].neighbours
+                bounds = within(partitions[row], each.bounds)
+                first, last = bounds[:-1], bounds[1:]
                 parts.append(Part(pinned(device.memory, offsets, segment_offsets(partitions[row])), first, last + 1))
                 parts.append(Part(pinned(device.memory, neighbours), offsets[first], offsets[last]))
                 keys += [((row, each.slot), cell) for cell in ("offsets", "neighbours")]

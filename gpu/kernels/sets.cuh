@@ -12,10 +12,10 @@ typedef unsigned int u32;
 
 // A row of a plan's table of partitions.
 struct Partition {
-  // 0: offsets of all vertices, 1: hashed groups, 2: spans of the first vertices, as many as groups says, 3: offsets of
-  // 32 bits, 4: the same of a range of vertices, which groups tells, and behind them how far the lists of each TOGETHER
-  // vertices are from there
-  i64 layer;
+  // How many vertices, the first ones, have offsets; or -1: hashed groups, -2: spans of the first vertices, as many as
+  // groups says, -3: their offsets of 32 bits, -4: the same of a range of vertices, which groups tells, and behind them
+  // how far the lists of each TOGETHER vertices are from there
+  i64 direct;
   const i64 *offsets;
   i64 groups;
   const ID *neighbours;
@@ -51,16 +51,18 @@ __device__ __forceinline__ bool holds(const T *__restrict__ list, i64 begin, i64
 
 // Where the neighbours of a vertex stand: one read of a pair of offsets, or of one group of 128 bytes.
 __device__ __forceinline__ Span neighbours_of(const Partition &partition, i64 vertex) {
-  if (partition.layer == 0) return {__ldg(partition.offsets + vertex), __ldg(partition.offsets + vertex + 1)};
-  if (partition.layer == 2) {
+  if (vertex < partition.direct) return {__ldg(partition.offsets + vertex), __ldg(partition.offsets + vertex + 1)};
+  if (partition.direct >= 0) return {0, 0};
+  if (partition.direct == -2) {
     if (vertex >= partition.groups) return {0, 0};
     return {__ldg(partition.offsets + 2 * vertex), __ldg(partition.offsets + 2 * vertex + 1)};
   }
-  if (partition.layer == 3) {
+  if (partition.direct == -3) {
+    if (vertex >= partition.groups) return {0, 0};
     const u32 *offsets = (const u32 *)partition.offsets + vertex;
     return {__ldg(offsets), __ldg(offsets + 1)};
   }
-  if (partition.layer == 4) {
+  if (partition.direct == -4) {
     const u64 at = (u64)(vertex - (partition.groups & 0xffffffffll)), count = (u64)partition.groups >> 32;
     if (at >= count) return {0, 0};
     const u32 *offsets = (const u32 *)partition.offsets;

@@ -1,8 +1,9 @@
 """PCSR: the data graph, one partition per edge label and direction (SGSI §4).
 
 A :class:`Partition` answers "the neighbours of v" as one sorted run of an array.  Its offset layer finds the run: an
-array of offsets over all vertices where the label touches many of them, else hashed groups of 128 bytes, so that a
-sparse label costs memory only for the vertices it touches and is still found with one read.  Where the graph has
+array of offsets up to the last vertex that has neighbours where the label touches many of these, else hashed groups of
+128 bytes, so that a sparse label costs memory only for the vertices it touches and is still found with one read.  So
+labels that join resources alone have no offsets of literals, whose ids come last.  Where the graph has
 changed since, it is a table of where each run begins and ends (:mod:`.in_place.spans`).
 
 Several data edges can join one pair of vertices (several labels, or both directions of an undirected edge).  Each pair
@@ -28,9 +29,10 @@ OPPOSITE: dict[Direction, Direction] = {"out": "in", "in": "out", "both": "both"
 Layer = Literal["direct", "hashed", "spans"]
 
 GROUP_BYTES = 128
-LAYERS: dict[Layer, int] = {"direct": 0, "hashed": 1, "spans": 2}
-"""What stands for an offset layer in a partition's row."""
-PARTITION = ("layer", "offsets", "groups", "neighbours", "code_offsets", "codes")
+LAYERS: dict[Layer, int] = {"hashed": -1, "spans": -2}
+"""What stands for an offset layer in a partition's row, in the place of how many vertices have direct offsets: so that
+one comparison tells that it is direct, and that a vertex has offsets."""
+PARTITION = ("direct", "offsets", "groups", "neighbours", "code_offsets", "codes")
 """The row of a partition that kernels read, each an int64: two numbers, and addresses of arrays (0: none)."""
 _DIRECT_FAVOUR = 4
 """The direct layer is taken up to this multiple of the hashed layer's bytes: it saves the hash and the probe."""
@@ -44,7 +46,7 @@ class Partition:
     Attributes
     ----------
     layer, offsets, groups
-        The offset layer: ``direct``: int64 [vertices + 1]; ``hashed``: int64 [groups * 16], eight pairs per group;
+        The offset layer: ``hashed``: int64 [groups * 16], eight pairs per group; ``direct``: int64 [groups + 1], and
         ``spans``: int64 [groups * 2], of the first so many vertices, others having no neighbours.
     neighbours
         int32 or int64 [entries]: the neighbours, sorted and unique within each vertex; between ``spans`` there may be
@@ -82,7 +84,7 @@ class Partition:
         code_offsets = 0 if self.code_offsets is None else self.code_offsets.ctypes.data
         codes = 0 if self.codes is None else self.codes.ctypes.data
         row = (
-            LAYERS[self.layer],
+            LAYERS.get(self.layer, self.groups),
             self.offsets.ctypes.data,
             self.groups,
             self.neighbours.ctypes.data,
@@ -112,12 +114,8 @@ class Partition:
 
     def ranges(self) -> tuple[Ints, Ints]:
         """Where the neighbours of each of ``keys`` begin, and how many they are; groups have their own order."""
-        if self.layer == "direct":
-            begins = self.offsets[self.keys]
-            return begins, self.offsets[self.keys + 1] - begins
-        if self.layer == "spans":
-            begins, ends = self.offsets.reshape(-1, 2)[self.keys].T
-            return begins, ends - begins
+        if self.layer != "hashed":
+            return self._ranges_within(self.keys)
         if not self.groups:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         pairs = self.offsets.reshape(self.groups, -1, 2)
@@ -126,14 +124,21 @@ class Partition:
         order = np.argsort(vertices[used])
         return pairs[:, :-1, 1][used][order], lengths[used][order]
 
+    def _ranges_within(self, vertices: Ints) -> tuple[Ints, Ints]:
+        """Where the neighbours of some of the first ``groups`` vertices begin, and how many they are."""
+        if self.layer == "direct":
+            begins = self.offsets[vertices]
+            return begins, self.offsets[vertices + 1] - begins
+        begins, ends = self.offsets.reshape(-1, 2)[vertices].T
+        return begins, ends - begins
+
     def range_of(self, vertex: int) -> tuple[int, int]:
         """Where the neighbours of ``vertex`` stand in ``neighbours``: ``(begin, end)``."""
-        if self.layer == "direct":
-            return int(self.offsets[vertex]), int(self.offsets[vertex + 1])
-        if self.layer == "spans" and 0 <= vertex < self.groups:
-            return int(self.offsets[2 * vertex]), int(self.offsets[2 * vertex + 1])
-        if self.layer == "spans" or self.groups == 0:
+        if self.groups == 0 or (self.layer != "hashed" and not 0 <= vertex < self.groups):
             return 0, 0
+        if self.layer != "hashed":
+            at = vertex if self.layer == "direct" else 2 * vertex
+            return int(self.offsets[at]), int(self.offsets[at + 1])
         from graphdb.storage.graph.pcsr_kernels import PAIRS, home_group
 
         group = int(home_group(vertex, self.groups))
@@ -152,17 +157,13 @@ class Partition:
 
     def ranges_of(self, vertices: Ints) -> tuple[Ints, Ints]:
         """Where the neighbours of some vertices, sorted, begin, and how many they are."""
-        if self.layer == "direct":
-            begins = self.offsets[vertices]
-            return begins, self.offsets[vertices + 1] - begins
         found = np.zeros((2, len(vertices)), np.int64)
-        if self.layer == "spans":
-            inside = vertices < self.groups
-            begins, ends = self.offsets.reshape(-1, 2)[vertices[inside]].T
-            found[:, inside] = begins, ends - begins
-        else:
+        if self.layer == "hashed":
             at, there = places(self.keys, vertices)
             found[:, there] = [each[at[there]] for each in self.ranges()]
+        else:
+            inside = vertices < self.groups
+            found[:, inside] = self._ranges_within(vertices[inside])
         return found[0], found[1]
 
     def neighbours_of_all(self, vertices: Ints, most: int) -> NDArray[Any] | None:
@@ -201,14 +202,14 @@ class Partition:
         counts = self.code_offsets[elements + 1] - code_begins
         return starts, neighbours, np.append(0, np.cumsum(counts)), self.codes[elements_of(code_begins, counts)]
 
-    def contiguous(self, vertices: int) -> Partition:
-        """The partition, of so many vertices, without places between its lists that are nobody's: O(edges), once."""
+    def contiguous(self) -> Partition:
+        """The partition without places between its lists that are nobody's: O(edges), once."""
         if self.layer != "spans":
             return self
         if self.without_gaps is None:
             starts, neighbours, code_offsets, codes = self.laid_out()
             source = np.repeat(self.keys, np.diff(starts))
-            made = _laid_out(source, neighbours, code_offsets, codes, vertices, neighbours.dtype.type, None)
+            made = _laid_out(source, neighbours, code_offsets, codes, neighbours.dtype.type, None)
             object.__setattr__(self, "without_gaps", made)
         assert self.without_gaps is not None
         return self.without_gaps
@@ -246,7 +247,7 @@ def build_partition(
         The offset layer; by default the one that pays.
     """
     if isinstance(labels, int) and direction == "both" and _by_counting(2 * len(subjects), vertices):
-        return _laid_out(*_merged(labels, subjects, objects), vertices, dtype, layer)
+        return _laid_out(*_merged(labels, subjects, objects), dtype, layer)
     if not isinstance(labels, int) or direction == "both":
         return partition_of(*_with_codes(labels, subjects, objects, direction), vertices, dtype, layer)
     source, target = (subjects, objects) if direction == "out" else (objects, subjects)
@@ -255,11 +256,11 @@ def build_partition(
 
         offsets, neighbours = np.zeros(int(objects.max()) + 2, np.int64), np.empty(len(source), dtype)
         transpose(subjects, objects, offsets, neighbours)
-        return partition_of_runs(offsets, neighbours, bool((source == target).any()), vertices, layer)
+        return partition_of_runs(offsets, neighbours, bool((source == target).any()), layer)
     if direction == "in":  # sorted by (subject, object): a stable sort by object leaves the subjects sorted
         order = stable_order(source, vertices)
         source, target = source[order], target[order]
-    return _laid_out(source, target, None, None, vertices, dtype, layer)
+    return _laid_out(source, target, None, None, dtype, layer)
 
 
 def partition_of(
@@ -287,21 +288,19 @@ def partition_of(
     first = np.ones(len(source), bool)
     first[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
     if first.all():  # as it mostly is: nothing is copied
-        return _laid_out(source, target, np.arange(len(source) + 1), codes, vertices, dtype, layer)
+        return _laid_out(source, target, np.arange(len(source) + 1), codes, dtype, layer)
     entries = np.flatnonzero(first)
     code_offsets = np.append(entries, len(source)).astype(np.int64)
-    return _laid_out(source[entries], target[entries], code_offsets, codes, vertices, dtype, layer)
+    return _laid_out(source[entries], target[entries], code_offsets, codes, dtype, layer)
 
 
-def partition_of_runs(
-    offsets: Ints, neighbours: NDArray[Any], loops: bool, vertices: int, layer: Layer | None
-) -> Partition:
+def partition_of_runs(offsets: Ints, neighbours: NDArray[Any], loops: bool, layer: Layer | None) -> Partition:
     """Build the partition of one label in which the neighbours of each vertex are a sorted run.
 
     Parameters
     ----------
     offsets
-        int64 [up to vertices + 1]: where the run of each vertex begins, and the last one ends; further ones have none.
+        int64: where the run of each vertex begins, and the last one ends; further vertices have none.
     neighbours
         int32 or int64 [edges].
     loops
@@ -309,15 +308,13 @@ def partition_of_runs(
     """
     lengths = np.diff(offsets)
     keys = np.flatnonzero(lengths)
-    if (layer or _layer_for(vertices, len(keys))) == "hashed":
+    if (layer or _layer_for(len(lengths), len(keys))) == "hashed":
         source, dtype = np.repeat(keys, lengths[keys]), neighbours.dtype.type
-        return _laid_out(source, neighbours, None, None, vertices, dtype, "hashed")
-    all_offsets = np.full(vertices + 1, len(neighbours))
-    all_offsets[: len(offsets)] = offsets
+        return _laid_out(source, neighbours, None, None, dtype, "hashed")
     return Partition(
         layer="direct",
-        offsets=all_offsets,
-        groups=0,
+        offsets=offsets,
+        groups=len(lengths),
         neighbours=neighbours,
         code_offsets=None,
         codes=None,
@@ -329,7 +326,7 @@ def partition_of_runs(
 
 
 def _layer_for(vertices: int, keys: int) -> Layer:
-    """Return the offset layer that pays, where so many of all vertices have neighbours."""
+    """Return the offset layer that pays, where so many of the first ``vertices`` have neighbours, and no others."""
     return "direct" if 8 * (vertices + 1) <= _DIRECT_FAVOUR * GROUP_BYTES * keys else "hashed"
 
 
@@ -338,7 +335,6 @@ def _laid_out(
     neighbours: Ints,
     code_offsets: Ints | None,
     codes: Ints | None,
-    vertices: int,
     dtype: type[np.signedinteger[Any]],
     layer: Layer | None,
 ) -> Partition:
@@ -348,10 +344,11 @@ def _laid_out(
     keys = np.ascontiguousarray(source[starts], dtype=np.int64)
     starts = np.append(starts, len(source)).astype(np.int64)
     degrees = np.diff(starts)
+    groups = int(keys[-1]) + 1 if len(keys) else 0
     if layer is None:
-        layer = _layer_for(vertices, len(keys))
+        layer = _layer_for(groups, len(keys))
     if layer == "direct":
-        offsets, groups = np.zeros(vertices + 1, np.int64), 0
+        offsets = np.zeros(groups + 1, np.int64)
         offsets[keys + 1] = degrees
         np.cumsum(offsets, out=offsets)
     else:

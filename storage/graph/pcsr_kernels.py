@@ -17,9 +17,9 @@ PAIRS = 8
 LONG = 0
 """Stands for int64 in ``load`` and ``store`` (:mod:`graphdb.storage.compile.kernels`)."""
 PARTITION_BYTES = 48
-"""A row of the table of partitions: (layer, offsets' address, groups, neighbours', code_offsets', codes')."""
-SPANS = 2
-"""The layer of a table of where each list begins and ends."""
+"""A row of the table of partitions: (direct, offsets' address, groups, neighbours', code_offsets', codes')."""
+SPANS = -2
+"""What stands for ``direct`` where the offset layer is a table of where each list begins and ends."""
 
 
 @entry("i8, i8 -> i8")
@@ -130,11 +130,13 @@ def neighbours_at_once(partitions: int, row: int, vertex: int) -> tuple[int, int
     """:func:`neighbours_of` without a call, for loops that do little else."""
     entry = partitions + row * PARTITION_BYTES
     table = load(entry, 1, LONG)
-    layer = load(entry, 0, LONG)
-    if layer == 0:
+    direct = load(entry, 0, LONG)
+    if vertex < direct:
         return load(table, vertex, LONG), load(table, vertex + 1, LONG)
+    if direct >= 0:
+        return 0, 0
     groups = load(entry, 2, LONG)
-    if layer == SPANS:
+    if direct == SPANS:
         if vertex >= groups:
             return 0, 0
         return load(table, 2 * vertex, LONG), load(table, 2 * vertex + 1, LONG)

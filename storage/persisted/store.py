@@ -40,7 +40,7 @@ from graphdb.storage.persisted.packing import NotPackable
 
 T = TypeVar("T")
 
-FORMAT = 2
+FORMAT = 3
 """To be raised with each change of what a structure with the same fields means."""
 
 LARGE = 16 << 20

@@ -38,7 +38,7 @@ from tests.gpu.test_executors import check
 from tests.gpu.test_pages import rows, simple_graph
 from tests.oracle.strategies import Case
 from tests.oracle.test_symmetry import symmetric_cases
-from tests.oracle.test_trees import labelled_cases
+from tests.oracle.test_trees import labelled_cases, spaces
 
 RANGES = segmentation_module.RANGES
 
@@ -59,6 +59,14 @@ def executor(request: pytest.FixtureRequest) -> Iterator[Any]:
 @given(case=labelled_cases() | symmetric_cases())
 def test_rows_and_counts(executor: Any, case: Case) -> None:
     check(case, DataGraph(case.source), executor)
+
+
+@EXAMPLES
+@given(case=labelled_cases())
+def test_lists_of_a_candidate_space(executor: Any, case: Case) -> None:
+    """They have offsets of candidates alone, so that they are in no segments."""
+    with spaces():
+        check(case, DataGraph(case.source), executor)
 
 
 @EMULATED

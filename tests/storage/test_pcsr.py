@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphdb.execute.search.set_kernels import add_degrees
 from graphdb.storage.graph import data_graph
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
@@ -98,9 +100,31 @@ def test_hashed_groups_overflow_into_empty_ones(count: int) -> None:
 
 
 def test_the_layer_follows_how_many_vertices_the_label_touches() -> None:
-    few, many = np.arange(5), np.arange(5000)
+    few, many = np.arange(0, 100_000, 20_000), np.arange(0, 100_000, 20)
     assert build_partition(1, few, few, "out", 100_000).layer == "hashed"
     assert build_partition(1, many, many, "out", 100_000).layer == "direct"
+
+
+@pytest.mark.parametrize("direction", ["out", "in", "both"])
+@pytest.mark.parametrize("several", [False, True])
+def test_offsets_end_with_the_last_vertex_that_has_neighbours(direction: Any, several: bool) -> None:
+    """Literals, whose ids come last, have no places in lists among resources; whoever asks for them finds nothing."""
+    resources, vertices = 300, 100_000
+    subjects, objects = np.unique(np.random.default_rng(1).integers(0, resources, (900, 2)), axis=0).T.copy()
+    labels: Any = np.arange(len(subjects)) % 2 if several else 1
+    partition = build_partition(labels, subjects, objects, direction, vertices)
+    assert partition.layer == "direct"
+    assert partition.groups == int(partition.keys[-1]) + 1 <= resources
+    assert len(partition.offsets) == partition.groups + 1
+    behind = np.array([0, partition.groups - 1, partition.groups, partition.groups + 1, partition.groups + 2])
+    found = partition.ranges_of(behind)[1]
+    assert found.tolist() == [len(partition.neighbours_of(int(vertex))) for vertex in behind]
+    assert found[1] > 0 == found[2:].sum() == len(partition.neighbours_of(vertices - 1))
+    # As kernels read it: a list of all neighbours stands where the next offsets would.
+    cells = np.append(partition.offsets, [0, len(partition.neighbours)] * 2)
+    fenced, degrees = replace(partition, offsets=cells[: len(partition.offsets)]), np.zeros(len(behind), np.int64)
+    add_degrees(np.array([fenced.row], np.int64).ctypes.data, 0, behind, degrees)
+    assert degrees.tolist() == found.tolist()
 
 
 def test_the_cache_keeps_to_its_budget_and_gives_the_same_again() -> None:

@@ -67,7 +67,7 @@ def test_batches_in_place_are_as_built_anew(
         partition, expected = after, built(edges, labels, way, n)
         assert lists(partition, n) == lists(expected, n)
         assert partition.keys.tolist() == expected.keys.tolist()
-        assert lists(partition.contiguous(n), n) == lists(expected, n)
+        assert lists(partition.contiguous(), n) == lists(expected, n)
         starts, neighbours, code_offsets, codes = partition.laid_out()
         assert starts[-1] == len(neighbours) == len(expected.neighbours)
         assert (codes is None) == (expected.codes is None)

@@ -90,12 +90,14 @@ def fetch_lists(frame: int, level: int, address: int, n: int, width: int, like: 
         row = load(lists + k * LIST_BYTES, 0, LONG)
         if row >= 0 and load(lists + k * LIST_BYTES, 1, LONG) == slot:
             partition = partitions + row * PARTITION_BYTES
-            layer, table, neighbours = load(partition, 0, LONG), load(partition, 1, LONG), load(partition, 3, LONG)
-            if layer == 0:
+            direct, table, neighbours = load(partition, 0, LONG), load(partition, 1, LONG), load(partition, 3, LONG)
+            known = load(partition, 2, LONG)
+            if direct >= 0:
                 for i in range(n):
-                    fetch(neighbours + load(table, load(address, i, like), LONG) * width)
-            elif layer == SPANS_LAYER:
-                known = load(partition, 2, LONG)
+                    vertex = load(address, i, like)
+                    if vertex < direct:
+                        fetch(neighbours + load(table, vertex, LONG) * width)
+            elif direct == SPANS_LAYER:
                 for i in range(n):
                     vertex = load(address, i, like)
                     if vertex < known:

@@ -90,7 +90,7 @@ class CandidateSpace:
             self._partitions[pair] = Partition(
                 layer="direct",
                 offsets=self.offsets[row],
-                groups=0,
+                groups=self.offsets.shape[1] - 1,
                 neighbours=self.neighbours,
                 code_offsets=None,
                 codes=None,

@@ -126,24 +126,24 @@ class CountingCosts:
         """The share of sampled wedges y - x - z whose ends are joined; the same sample every time."""
         partition = self._graph.partition(member.labels, member.direction)
         floor = self.biased(member) / max(self._graph.vertices, 1)
-        neighbours, offsets = partition.neighbours, partition.offsets
+        neighbours = partition.neighbours
         if not len(neighbours) or partition.layer != "direct":
             return float(min(1.0, max(floor, _GUESS)))
         rng = np.random.default_rng(0)
         x = neighbours[rng.integers(0, len(neighbours), SAMPLES)]
-        x = x[offsets[x + 1] - offsets[x] > 1]
-        length = offsets[x + 1] - offsets[x]
-        first = (rng.random(len(x)) * length).astype(np.int64)
-        second = (first + 1 + (rng.random(len(x)) * (length - 1)).astype(np.int64)) % np.maximum(length, 1)
-        y, z = neighbours[offsets[x] + first], neighbours[offsets[x] + second]
-        low, high = offsets[y], offsets[y + 1]
-        end = high.copy()
+        begin, length = partition.ranges_of(x)
+        begin, length = begin[length > 1], length[length > 1]
+        first = (rng.random(len(length)) * length).astype(np.int64)
+        second = (first + 1 + (rng.random(len(length)) * (length - 1)).astype(np.int64)) % np.maximum(length, 1)
+        y, z = neighbours[begin + first], neighbours[begin + second]
+        low, length = partition.ranges_of(y)
+        high = end = low + length
         while np.any(low < high):
             middle = (low + high) >> 1
             right = neighbours[np.minimum(middle, len(neighbours) - 1)] < z
             low, high = np.where((low < high) & right, middle + 1, low), np.where(right, high, np.minimum(middle, high))
         closed = (low < end) & (neighbours[np.minimum(low, len(neighbours) - 1)] == z)
-        return float(min(1.0, max((closed.sum() + 0.5) / (len(x) + 1), floor)))
+        return float(min(1.0, max((closed.sum() + 0.5) / (len(closed) + 1), floor)))
 
 
 def _neighbours(partition: Partition) -> NDArray[np.signedinteger]:

@@ -146,7 +146,7 @@ class Forest:
             ancestors_of(self.parents, self.depths, low, high, offsets, neighbours)
         else:
             descendants_of(self.parents, self.depths, low, high, offsets, neighbours)
-        return partition_of_runs(offsets, neighbours, low == 0 and len(neighbours) > 0, vertices, layer)
+        return partition_of_runs(offsets, neighbours, low == 0 and len(neighbours) > 0, layer)
 
 
 def forest_of(partition: Partition, upwards: Direction, resources: int) -> Forest:

@@ -83,22 +83,20 @@ def moved(partition: Partition, before: Sizes, now: Sizes) -> Partition | None:
         assert partition.spans is not None
         if partition.spans.most < before.resources:
             return partition
-        partition = partition.contiguous(before.vertices)
+        partition = partition.contiguous()
     keys = partition.keys
     last = max(int(keys[-1]) if len(keys) else -1, int(partition.neighbours.max(initial=-1)))
     if last < before.resources:
         return changed(partition, NO_EDGES)
     keys, offsets = moved_ids(keys, before, now), partition.offsets
-    if partition.layer == "direct":
-        at = before.resources
-        offsets = np.concatenate([
-            offsets[: at + 1], np.full(now.resources - at, offsets[at]),
-            offsets[at + 1 :], np.full(now.literals - before.literals, offsets[-1]),
-        ])  # fmt: skip
-    elif len(keys) and keys[-1] != partition.keys[-1]:
+    groups, at = partition.groups, before.resources
+    if partition.layer == "direct" and groups > at:
+        groups, new = groups + now.resources - at, np.full(now.resources - at, offsets[at])
+        offsets = np.concatenate([offsets[: at + 1], new, offsets[at + 1 :]])
+    elif partition.layer == "hashed" and len(keys) and keys[-1] != partition.keys[-1]:
         return None  # where a vertex is hashed to depends on its id
     neighbours = moved_ids(partition.neighbours, before, now)
-    return replace(partition, offsets=offsets, neighbours=neighbours, known_keys=keys)
+    return replace(partition, offsets=offsets, groups=groups, neighbours=neighbours, known_keys=keys)
 
 
 def merged(
