@@ -110,24 +110,29 @@ class DataGraph(DerivedStructures):
         return self.partition(labels, direction).keys
 
     def _lengths(self, labels: tuple[int, ...] | None, direction: Direction) -> tuple[Ints, Ints]:
-        """The vertices of :meth:`keys`, and how many neighbours each has: int64 both.
+        """The vertices of :meth:`keys`, and how many neighbours each has: int64 both."""
+        counts = self._counts(labels, direction)
+        if counts is None:
+            partition = self.partition(labels, direction)
+            return partition.keys, partition.lengths()
+        keys = np.flatnonzero(counts)
+        return keys, counts[keys]
+
+    def _counts(self, labels: tuple[int, ...] | None, direction: Direction) -> Ints | None:
+        """How many neighbours each of the first vertices has, others none: int64; None where the partition says it.
 
         Where only the opposite partition is in memory, its neighbours are counted: to build the other takes longer.
         Those of a closure are counted without any.
         """
         opposite, key = OPPOSITE[direction], ("neighbours", labels, direction)
-        if not self.has_partition(labels, direction):
-            counts: Ints | None = None
-            if (closure := _closure_in(labels)) is not None and direction != "both":
-                forest = self._forest(closure.label)
-                counts = self.derived(key, lambda: forest.lengths(closure, direction))
-            elif self.has_partition(labels, opposite) and (other := self.partition(labels, opposite)).layer != "spans":
-                counts = self.derived(key, lambda: np.bincount(other.neighbours))
-            if counts is not None:
-                keys = np.flatnonzero(counts)
-                return keys, counts[keys]
-        partition = self.partition(labels, direction)
-        return partition.keys, partition.lengths()
+        if self.has_partition(labels, direction):
+            return None
+        if (closure := _closure_in(labels)) is not None and direction != "both":
+            forest = self._forest(closure.label)
+            return self.derived(key, lambda: forest.lengths(closure, direction))
+        if self.has_partition(labels, opposite) and (other := self.partition(labels, opposite)).layer != "spans":
+            return self.derived(key, lambda: np.bincount(other.neighbours))
+        return None
 
     def closure(self, label: int, low: int, high: int | None) -> int | None:
         """The number of an edge label's transitive closure, to be used as an edge label is; None where it has none.
@@ -290,11 +295,13 @@ class DataGraph(DerivedStructures):
             return self.source.at_class(label, direction, class_id)
 
         def count() -> Ints:
-            keys, all_lengths = self._lengths((label,), "out" if direction == OUT else "in")
-            marks = np.zeros(self.resources, np.bool_)  # a closure joins resources
-            marks[self.members(class_id)] = True
-            lengths = all_lengths[marks[keys]]
-            return np.array([lengths.sum(), len(lengths)])
+            way: Direction = "out" if direction == OUT else "in"
+            members, counts = self.members(class_id), self._counts((label,), way)
+            if counts is None:
+                lengths = self.partition((label,), way).ranges_of(members)[1]
+            else:
+                lengths = counts[members[members < len(counts)]]
+            return np.array([lengths.sum(), np.count_nonzero(lengths)])
 
         edges, active = self.derived(("at-class", label, direction, class_id), count).tolist()
         return edges, active

@@ -117,7 +117,8 @@ class Forest:
 
         low, high = closure.low, len(self.parents) if closure.high is None else closure.high
         if direction == self.upwards:
-            return np.maximum(np.minimum(self.depths, high).astype(np.int64) - (low - 1), 0)
+            counts: Ints = np.maximum(np.minimum(self.depths, high) - (low - 1), 0).astype(np.int64)
+            return counts
         counts = np.zeros(len(self.parents), np.int64)
         descendants_counted(self.parents, self.depths, low, high, counts)
         return counts
