@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graphdb.common.duckdb.connection import Connection
+from graphdb.common.values.duration_texts import duration_of
 from graphdb.common.values.terms import LITERAL_BASE, XSD, Kind
 from graphdb.common.values.types import (
     BOOLEAN,
@@ -20,7 +21,6 @@ from graphdb.common.values.types import (
     STRING,
     Type,
     list_of,
-    sql_type,
 )
 from graphdb.storage.catalog import EdgeLabel
 
@@ -58,32 +58,10 @@ _LISTS = (
     _list(BOOLEAN, _BOOLEAN, "CAST(l.text AS BOOLEAN[])"),
 )
 
-_WHOLE = "(?:(-?[0-9]{{1,9}}){})?"
-_DATE, _CLOCK = ("".join(map(_WHOLE.format, units)) for units in ("YMD", "HM"))
-_SECONDS = r"(?:(-?)([0-9]{1,9})(?:\.([0-9]{1,9}))?S)?"
-_PARTS = ("years", "months", "days", "hours", "minutes", "sign", "seconds", "fraction")
+_IS_DURATION, _DURATION = duration_of("l.text")
+_DURATIONS = (Form(DURATION, f"(l.datatype = '{XSD}duration' AND {_IS_DURATION})", _DURATION),)
 
-
-def _duration() -> Form:
-    pattern = f"P{_DATE}(?:T{_CLOCK}{_SECONDS})?"
-    names = ", ".join(f"'{part}'" for part in _PARTS)
-    found = f"regexp_extract(l.text, '^{pattern}$', [{names}])"
-    years, months, days, hours, minutes, seconds = (
-        f"coalesce(TRY_CAST(({found}).{part} AS BIGINT), 0)" for part in _PARTS if part not in ("sign", "fraction")
-    )
-    below = f"CAST(rpad(({found}).fraction, 9, '0') AS BIGINT)"
-    back = f"({found}).sign = '-'"  # of -1.5 seconds: two back, and half a second
-    whole = f"CASE WHEN {back} THEN -{seconds} - CASE WHEN {below} > 0 THEN 1 ELSE 0 END ELSE {seconds} END"
-    rest = f"CASE WHEN {back} AND {below} > 0 THEN 1000000000 - {below} ELSE {below} END"
-    value = (
-        f"CAST(struct_pack(months := {years} * 12 + {months}, days := {days}, "
-        f"seconds := {hours} * 3600 + {minutes} * 60 + {whole}, nanoseconds := {rest}) AS {sql_type(DURATION)})"
-    )
-    written = f"regexp_full_match(l.text, '{pattern}') AND right(l.text, 1) NOT IN ('P', 'T')"
-    return Form(DURATION, f"(l.datatype = '{XSD}duration' AND {written})", value)
-
-
-_FORMS = {1 << Kind.LIST: _LISTS, 1 << Kind.TEMPORAL: (_duration(),)}
+_FORMS = {1 << Kind.LIST: _LISTS, 1 << Kind.TEMPORAL: _DURATIONS}
 """By the kinds of a property's literals."""
 
 

@@ -20,7 +20,7 @@ from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.values.numeric_keys import key_of_union, key_type
-from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.common.values.terms import LITERAL_BASE, Kind
 from graphdb.common.values.types import (
     EXACT_ONLY,
     VALUE,
@@ -177,6 +177,10 @@ class Properties:
     def has_type(self, label: EdgeLabel) -> bool:
         """Whether SQL has a type that holds all single values of a property."""
         return not _exact(label) or self._form(label) is not None
+
+    def is_exact(self, label: EdgeLabel) -> bool:
+        """Whether SQL's values of a property are all that its texts say: a union has no offsets of points in time."""
+        return self.has_type(label) and (not label.kinds >> Kind.ZONED & 1 or label.kinds == 1 << Kind.ZONED)
 
     def bases_of(self, label: EdgeLabel) -> frozenset[Base] | None:
         """Return the types that single values of a property have; None where that is not known."""

@@ -15,7 +15,6 @@ from graphdb.common.duckdb.identifiers import OURS
 from graphdb.common.errors import NotSupportedError, with_place
 from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD
 from graphdb.common.values.types import (
-    AS_WRITTEN,
     BOOLEAN,
     EDGE,
     NODE,
@@ -244,6 +243,16 @@ class Rows:
         join = f"LEFT JOIN ({relation}) {{0}} ON {{0}}.subject = {vertex.sql}"
         return self._unless_deleted(vertex, f"{self._join('written', label.id, vertex, join)}.value")
 
+    def keys(self, vertex: SqlValue) -> SqlValue:
+        """The written names of the properties that a vertex has, in their order."""
+        self.note(SUBQUERY)
+        names = (
+            f"(SELECT list(DISTINCT n.name ORDER BY n.name ASC) FROM _graphdb.triple t JOIN {NAMES_VIEW} n "
+            f"ON n.id = t.label WHERE t.subject = {vertex.sql} AND t.object >= {LITERAL_BASE})"
+        )
+        there = self._unless_deleted(vertex, f"CASE WHEN {vertex.sql} IS NOT NULL THEN coalesce({names}, []) END")
+        return SqlValue(there, list_of(STRING))
+
     def properties(self, vertex: SqlValue) -> str:
         """All properties of a vertex: a list of literals with the written names of their keys, in their order."""
         self.note(SUBQUERY)
@@ -261,12 +270,13 @@ class Rows:
     ) -> dict[str, SqlValue]:
         """The values of all properties there are, by their written names; NULL where a vertex or edge has none.
 
-        ``known`` returns the column that has the values of an edge's key, by its IRI, where one has.
+        ``known`` returns the column that has the values of an edge's key, by its IRI, where one has; of a vertex's, the
+        values that SQL does not hold as their texts say.
 
         Raises
         ------
         NotSupportedError
-            They are not all plain, or too many: :meth:`properties` has them.
+            Some vertex has several values of one, or they are too many: :meth:`properties` has them.
         """
         found: dict[str, SqlValue] = {}
         if element.type == EDGE:
@@ -276,10 +286,16 @@ class Rows:
                 found[names.written(iri)] = known(iri) or self.edge_value(element, key)
         else:
             labels = [label for label in names.edge_labels.values() if label.kinds]
-            plain = all(self._properties.in_memory(label) and not label.kinds & AS_WRITTEN for label in labels)
-            if not plain or len(labels) > _KEYS or sum(label.triples for label in labels) > SMALL:
-                raise NotSupportedError("such properties are not supported in SQL all at once")
-            found = {names.written(label.iri): self.value(element, label) for label in labels}
+            if len(labels) > _KEYS or sum(label.triples for label in labels) > SMALL:
+                raise NotSupportedError("so many properties are not supported in SQL all at once")
+            for label in labels:
+                value = None
+                if label.max_values == 1:
+                    exact = self._properties.is_exact(label)
+                    value = self.value(element, label) if exact else known(label.iri)
+                if value is None:
+                    raise NotSupportedError("such properties are not supported in SQL all at once")
+                found[names.written(label.iri)] = value
         return dict(sorted(found.items()))
 
     def edge_properties(self, edge: SqlValue, names: Names) -> str:

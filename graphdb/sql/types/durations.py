@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.duration_texts import duration_of
 from graphdb.common.values.temporal import MONTH_SECONDS, Duration
 from graphdb.common.values.temporal_build import Malformed, build_duration, parse_duration
 from graphdb.common.values.types import DATE, DATETIME, DURATION, INTEGER, MOMENT, STRING, ZONED, Base, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Forms
-from graphdb.sql.types.temporal import at_same_offset, folded, local, shown
+from graphdb.sql.types.temporal import at_same_offset, folded, local, or_computed, shown
 from graphdb.sql.udf import compute
 from graphdb.sql.value import SqlValue, at_offset, instant, named, offset_of
 
@@ -131,6 +132,8 @@ def _duration(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         value = c.compile(argument)
         if value.type == DURATION:
             return value
+        if value.type == STRING and not value.many and value.atomic:  # it is named for each part
+            return or_computed(c, node, DURATION, [value], *duration_of(value.sql))
         raise _refused(node)
     parts = {key.text: c.one(part) for key, part in argument.items}
     units = (_MONTHS, _DAYS, _SECONDS, _FRACTIONS)

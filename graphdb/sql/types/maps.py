@@ -1,9 +1,9 @@
 """Compiles maps to structs, where the text of a query says what their keys are.
 
 A map that is written out, or made of a vertex by naming its properties, has a field per key (``f0 …``: keys differ by
-case, DuckDB's fields do not) whose type is known.  So has the map of all of a vertex's properties, where they are plain
-and not many; a key that is null is not in it, unless it is written beside them, as in ``a {.*, n: null}``.  Python
-computes maps whose keys only the data knows (:mod:`graphdb.sql.udf`).
+case, DuckDB's fields do not) whose type is known.  So has the map of all of a vertex's properties, where it has one
+value of each and they are not many; a key that is null is not in it, unless it is written beside them, as in
+``a {.*, n: null}``.  Python computes maps whose keys only the data knows (:mod:`graphdb.sql.udf`).
 """
 
 from __future__ import annotations
@@ -65,11 +65,20 @@ def property_of(variable: ast.Variable, iri: str) -> ast.Property:
 
 
 def _every_property(c: Compiler, element: SqlValue, node: ast.Expression) -> list[tuple[str, SqlValue]]:
-    """Return the properties of a vertex or edge, all of which an expression asks for."""
+    """Return the properties of a vertex or edge, all of which an expression asks for.
+
+    Values that SQL does not hold Python reads of their texts; where keys alone are asked for, there is another way.
+    """
     variable = of_all_properties(node)
+    only_keys = isinstance(node, ast.FunctionCall) and node.name.lower() == "keys"
 
     def known(iri: str) -> SqlValue | None:
-        return None if variable is None else c.scope.known.get(property_of(variable, iri))
+        if variable is None:
+            return None
+        property = property_of(variable, iri)
+        if element.type.base is Base.EDGE:
+            return c.scope.known.get(property)
+        return None if only_keys else c.computed(replace(property, span=node.span))
 
     return list(c.rows.every_value(element, c.names, known).items())
 
@@ -157,7 +166,13 @@ def _map(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 
 
 def _keys(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-    of, value = c.compile(node.arguments[0]), _map(c, node)
+    of = c.compile(node.arguments[0])
+    try:
+        value = _map(c, node)
+    except NotSupportedError:
+        if of.type.base is not Base.NODE:
+            raise
+        return c.rows.keys(of)
     if value.type.sparse:
         fields = value.items or [entry(value, key) for key, _ in value.type.fields]
         there = [

@@ -29,6 +29,7 @@ from graphdb.common.values.types import (
 )
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
+from graphdb.pattern.free import free_variables
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Compile, Forms
 from graphdb.sql.value import SqlValue, at_offset, instant, offset_of
@@ -281,6 +282,37 @@ def _exists(text: str) -> bool:
         return False
 
 
+def or_computed(
+    c: Compiler, node: ast.FunctionCall, type: Type, of: Sequence[SqlValue], usual: str, sql: str
+) -> SqlValue:
+    """Return what SQL makes of values that are as usual; Python makes it of others, and says what is wrong with them.
+
+    Raises
+    ------
+    NotSupportedError
+        It is a constant, or of a list's items, or the values are random.
+    """
+    if not c.outermost or not free_variables(node) or any(value.volatile for value in of):
+        raise _refused(node)
+    there = " AND ".join(f"{value.sql} IS NOT NULL" for value in of)
+    other = c.computed(node, type)
+    return SqlValue(f"CASE WHEN {usual} THEN {sql} WHEN {there} THEN {other.sql} END", type)
+
+
+def _date_of_parts(c: Compiler, node: ast.FunctionCall, parts: ast.MapLiteral) -> SqlValue:
+    """Return the date of a year, and of a month and day if they are said."""
+    given = {key.text: value for key, value in parts.items}
+    if list(given) != ["year", "month", "day"][: len(given)] or len(given) != len(parts.items) or not given:
+        raise _refused(node)
+    values = [c.one(value) for value in given.values()]
+    if any(value.type != INTEGER for value in values):
+        raise _refused(node)
+    year, month, day = [value.sql for value in values] + ["1"] * (3 - len(values))
+    near = f"{year} BETWEEN 1 AND 9999 AND {month} BETWEEN 1 AND 12 AND {day} BETWEEN 1 AND 31"
+    found = f"CASE WHEN {near} THEN TRY(make_date({year}, {month}, {day})) END"
+    return or_computed(c, node, DATE, values, f"({found}) IS NOT NULL", found)
+
+
 _MADE_OF = {DATE: (Base.DATE, Base.DATETIME), TIME: (Base.TIME, Base.DATETIME), DATETIME: (Base.DATE, Base.DATETIME)}
 """The types that hold all that another one needs."""
 
@@ -294,10 +326,17 @@ def _make(target: Type) -> Compile:
             text = argument.value if isinstance(argument, ast.Literal) else None
             if isinstance(text, str) and _ISO[target].fullmatch(text) and _exists(text):
                 return SqlValue(f"CAST({c.compile(argument).sql} AS {sql_type(target)})", target, atomic=True)
-            if text is None and not isinstance(argument, ast.MapLiteral):
+            if isinstance(argument, ast.MapLiteral):
+                if target == DATE:
+                    return _date_of_parts(c, node, argument)
+            elif text is None:
                 value = local(c.one(argument))
                 if value.type.base in _MADE_OF[target]:
                     return value.made(f"CAST({value.sql} AS {sql_type(target)})", target, atomic=value.atomic)
+                if target == DATE and value.type == STRING:
+                    usual = f"regexp_full_match({value.sql}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}')"
+                    found = f"CASE WHEN {usual} AND {value.sql} >= '0001' THEN TRY_CAST({value.sql} AS DATE) END"
+                    return or_computed(c, node, DATE, [value], f"({found}) IS NOT NULL", found)
         raise _refused(node)
 
     return compile
