@@ -1,14 +1,16 @@
 """Searches in the place of joins whose tables or lists do not fit: a search takes no more memory for more matches.
 
 It is not much slower than a join, but its kernel is written for the plan.  So the join goes on, piece by piece, until a
-thread has compiled that; and it is compiled once runs have taken so much longer for their pieces that this pays.  From
-then on, what runs take decides.
+thread has compiled that; and it is compiled once runs have taken so much longer for their pieces that this pays, or one
+run alone takes longer than that.  A count that is joined meanwhile is overtaken.  From then on, what runs take decides.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 
 from graphdb.common.errors import GraphDBError
@@ -20,6 +22,7 @@ from graphdb.gpu.join.crowding import piece_seconds
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.join.segmentation import STEP
 from graphdb.gpu.search.run import Search
+from graphdb.plan.executor import Refused
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.strategy.ski_rental import ExpectedCost, StrategyTimings
 
@@ -29,6 +32,9 @@ LINKED = 0.6
 """Of the time that a join takes for lists in host memory, what a search does: it has more reads under way at a time."""
 COMPILED, BESIDE = 1.0, 0.02
 """Seconds of a thread that compiles a search; and what each of them is worth, of those that queries would take less."""
+
+ASKED = 0.005
+"""A join asks so many seconds apart whether its search is compiled."""
 
 _log = logging.getLogger("graphdb")
 
@@ -72,6 +78,44 @@ class SearchesBeside:
         """
         if not self.busy and self._seconds(plan, counting)[0] > 0.0:
             self._timings(plan, counting).note(strategy, seconds)
+
+    def crowded(self, plan: PhysicalPlan, counting: bool) -> bool:
+        """Whether a join is expected to take longer for its pieces, or for lists that do not fit."""
+        return self._seconds(plan, counting)[0] > 0.0
+
+    def overran(self, plan: PhysicalPlan, counting: bool, strategy: str, seconds: float) -> None:
+        """Learn that a run of all matches was stopped after so many seconds."""
+        self._timings(plan, counting).overran(strategy, seconds)
+
+    def overtakes(self, plan: PhysicalPlan, counting: bool, possible: Callable[[], bool]) -> Callable[[], bool]:
+        """A join begins: return what says whether a search, if one is ``possible``, is compiled and expected to be
+        done before it.
+
+        What is left of the join is taken to be as long as what is over, if it was not expected to take longer.  Once
+        it has taken as long as a compiler does, a thread compiles the search, whatever was expected.
+        """
+        started = asked = time.monotonic()
+        joined, searched = self._seconds(plan, counting)
+
+        def ready() -> bool:
+            nonlocal asked
+            now = time.monotonic()
+            if now - asked < ASKED or plan in self._compiling:
+                return False
+            asked, passed = now, now - started
+            if max(joined - passed, passed) < searched or not possible():
+                return False
+            try:
+                if self.ready(plan, counting):
+                    return True
+            except Refused as error:
+                self._search.refuse(plan, error.message)
+                return False
+            if passed > COMPILED:
+                self._compile(plan, counting)
+            return False
+
+        return ready
 
     def _timings(self, plan: PhysicalPlan, counting: bool) -> StrategyTimings:
         key = ("timings beside", counting, self._device.number, self._device.memory.budget)

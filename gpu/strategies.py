@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from graphdb.common.errors import MemoryLimitError
+from graphdb.common.errors import MemoryLimitError, QueryTimeout
 from graphdb.gpu.beside import SearchesBeside
 from graphdb.gpu.code.launch import Device, faults
 from graphdb.gpu.data.graph import WHOLE_LISTS, DeviceGraph
@@ -23,7 +23,7 @@ from graphdb.gpu.data.residency import copy_of, lists_read
 from graphdb.gpu.data.searched import SearchedLists
 from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.run import Join
-from graphdb.gpu.overtaking import UntilReady
+from graphdb.gpu.overtaking import Overtaken, UntilReady
 from graphdb.gpu.search.row_queue import RowQueue
 from graphdb.gpu.search.run import Search
 from graphdb.gpu.stream import HostRows
@@ -56,6 +56,8 @@ class Strategy(Protocol):
 
 
 STRATEGIES: dict[str, Callable[[Device, DeviceGraph], Strategy]] = {"join": Join, "search": Search}
+SUMS, SEARCH = "sums", "search"
+"""What overtakes a join."""
 
 
 class Strategies:
@@ -244,24 +246,46 @@ class Strategies:
     def count(
         self, plan: PhysicalPlan, control: Control, limit: int | None, ready: Callable[[], bool] | None = None
     ) -> int:
-        """How many matches are found, before images: by the join where the search is refused.
+        """How many matches are found, before images: by the join where the search is refused, and until that is
+        compiled.
 
-        Raises :class:`~graphdb.gpu.overtaking.Overtaken` once ``ready`` says so.
+        Raises :class:`~graphdb.gpu.overtaking.Overtaken` once sums are ``ready``.
         """
-        if ready is not None:
-            until = UntilReady.of(control, ready)
-            try:
-                return self.count(plan, until, limit)
-            finally:
-                until.report_to(control)
         whole = limit is None and control.share is None
         strategy = self.of_all(plan, True, runs=True) if whole else self.of(plan)
+        ways = {} if ready is None else {SUMS: ready}
+        if whole and strategy.name == "join" and self._may_be_searched(plan):
+            ways[SEARCH] = self.beside.overtakes(plan, True, lambda: not self.no_search(plan))
+        if not ways:
+            return self._count_by(strategy, plan, control, limit)
+        until = UntilReady.of(control, ways)
         try:
-            started = time.monotonic()
+            return self._count_by(strategy, plan, until, limit)
+        except Overtaken as overtaken:
+            if overtaken.by != SEARCH:
+                raise
+        finally:
+            until.report_to(control)
+        return self._count_by(self.search, plan, control, limit)
+
+    def _may_be_searched(self, plan: PhysicalPlan) -> bool:
+        """Whether a count by a join may turn out to take longer than a search that is compiled meanwhile: its tables,
+        or its lists, do not fit.
+        """
+        return self.hint == "auto" and plan.clique is None and self.beside.crowded(plan, True)
+
+    def _count_by(self, strategy: Strategy, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
+        """Count by a strategy, or by the join where that is a search which is refused, or has too little memory."""
+        whole, started = limit is None and control.share is None, time.monotonic()
+        try:
             found = self._counted(strategy, plan, control, limit)
             if whole and self._beside is not None:
                 self._note(plan, True, strategy.name, time.monotonic() - started)
             return found
+        except (Overtaken, QueryTimeout):
+            if whole and self._beside is not None:
+                self._beside.overran(plan, True, strategy.name, time.monotonic() - started)
+            raise
         except (Refused, MemoryLimitError) as error:
             if strategy.name != "search" or (self.hint == "search" and not isinstance(error, Refused)):
                 raise

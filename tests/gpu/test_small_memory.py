@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphdb.common.errors import MemoryLimitError
+from graphdb.common.errors import MemoryLimitError, QueryTimeout
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu import beside
 from graphdb.gpu.beside import SearchesBeside
@@ -202,6 +203,36 @@ def test_counts_whose_tables_do_not_fit_go_on_as_searches() -> None:
         with mock.patch.object(Search, "count", side_effect=MemoryLimitError("too little")):
             assert device.count(plan) == wanted
         assert strategies.of_all(plan, True).name == "join"
+
+
+@EMULATED
+@pytest.mark.parametrize("expected", [True, False])
+def test_a_count_by_a_join_is_overtaken_by_its_search(expected: bool) -> None:
+    """Which a thread compiles, whatever was expected, once the join has taken as long as that; then it is known."""
+    plan = make_plan(pattern(4, LONG_TAIL, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
+    wanted, joins = HostExecutor(1).count(plan), list[Control]()
+
+    def endless(_: Any, plan: Any, control: Control, limit: int | None) -> int:
+        joins.append(control)
+        while True:
+            control.check()
+            time.sleep(0.001)
+
+    with (
+        emulator.installed(),
+        mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6 if expected else 1e-6, 1e-7)),
+        mock.patch.object(beside, "COMPILED", 0.01),
+        mock.patch.object(Join, "count", endless),
+    ):
+        device = within(1 << 24)
+        assert device.count(plan) == wanted > 0
+        assert [type(control).__name__ for control in joins] == ["UntilReady"]
+        assert device.count(plan) == wanted
+        assert len(joins) == 1, "a join that was overtaken is known to take longer"
+        other = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
+        with mock.patch.object(Search, "refused", return_value="no"), pytest.raises(QueryTimeout):
+            device.count(other, Control(timeout=0.05))
+        device.strategies.beside.wait_for_all()
 
 
 @EMULATED
