@@ -33,6 +33,8 @@ LINKED = 0.6
 COMPILED, BESIDE = 1.0, 0.02
 """Seconds of a thread that compiles a search; and what each of them is worth, of those that queries would take less."""
 
+ENQUEUED = 1e-5
+"""Seconds that a join by segments takes longer, at least: what is copied may be expected to take none of them."""
 ASKED = 0.005
 """A join asks so many seconds apart whether its search is compiled."""
 
@@ -59,8 +61,11 @@ class SearchesBeside:
         key = ("seconds beside", counting, self._device.number, budget)
         if key not in plan.cache:
             lists, segments = self._residency.place_for(plan, counting), self._join.segments(plan, counting)
-            away = self._residency.away_seconds(lists, plan, rates)
-            joined = piece_seconds(plan, counting, budget, rates) + (away if segments is None else segments.seconds)
+            pieces, away = (
+                piece_seconds(plan, counting, budget, rates),
+                self._residency.away_seconds(lists, plan, rates),
+            )
+            joined = pieces + (away if segments is None else max(segments.seconds, ENQUEUED))
             searched = STEP * rates.answer + LONGER * plan.cost / rates.intersected
             searched += LINKED * self._search.link_seconds(plan, counting)
             plan.cache[key] = joined, searched

@@ -252,9 +252,10 @@ class Strategies:
         Raises :class:`~graphdb.gpu.overtaking.Overtaken` once sums are ``ready``.
         """
         whole = limit is None and control.share is None
+        watched = whole and self._may_be_searched(plan)
         strategy = self.of_all(plan, True, runs=True) if whole else self.of(plan)
         ways = {} if ready is None else {SUMS: ready}
-        if whole and strategy.name == "join" and self._may_be_searched(plan):
+        if watched and strategy.name == "join":
             ways[SEARCH] = self.beside.overtakes(plan, True, lambda: not self.no_search(plan))
         if not ways:
             return self._count_by(strategy, plan, control, limit)
@@ -272,7 +273,9 @@ class Strategies:
         """Whether a count by a join may turn out to take longer than a search that is compiled meanwhile: its tables,
         or its lists, do not fit.
         """
-        return self.hint == "auto" and plan.clique is None and self.beside.crowded(plan, True)
+        if self.hint != "auto" or plan.clique is not None:
+            return False
+        return self.beside.crowded(plan, True) and not self.search.refused(plan)
 
     def _count_by(self, strategy: Strategy, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
         """Count by a strategy, or by the join where that is a search which is refused, or has too little memory."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -393,3 +394,15 @@ def test_a_join_that_takes_longer_than_was_expected_has_its_search_compiled() ->
             those.missed(plan, True)
             assert compiled.called
         assert device.count(plan, Control()) == HostExecutor(1).count(plan)
+
+
+@EMULATED
+def test_joins_by_segments_that_are_expected_to_cost_nothing_are_measured() -> None:
+    """What is copied may be expected to save as much as it takes: the search is compiled once that turns out wrong."""
+    plan = make_plan(pattern(4, TAILED, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
+    with emulator.installed(), mock.patch.object(Join, "segments", return_value=SimpleNamespace(seconds=-1.0)):
+        those = choosing().strategies.beside
+        assert those.crowded(plan, True)
+        for _ in range(4):
+            those.note(plan, True, "join", 1.0)
+        assert those.saved(plan, True) > 0.9
