@@ -107,7 +107,7 @@ def test_bytes_over_the_link(part: int) -> None:
     edges = [(0, 1, (2_000,), True), (1, 2, (2_000,), True), (0, 2, (2_000,), True)]
     plan = make_plan(pattern(3, edges, MatchMode.DIFFERENT_NODES, count_only=True), graph, counting="never")
     wanted = HostExecutor(1).count(plan)
-    with counting() as counted, searching(part, plan) as device:
+    with counting() as counted, searching(part, plan, 16_000) as device:
         for _ in range(4):
             assert device.count(plan) == wanted > 0
         counted.begin()

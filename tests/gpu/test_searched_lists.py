@@ -94,12 +94,12 @@ def choosing() -> Any:
 
 
 @contextmanager
-def searching(part: int, plan: Any) -> Iterator[Any]:
+def searching(part: int, plan: Any, beside: int = 8_000) -> Iterator[Any]:
     """A device that searches, with room for such a part of a plan's lists, which are placed anew at once."""
     budget = sum(each.nbytes for each in lists_of_plan(plan, plan.count_only)) // part
     placed_at_once = mock.patch.object(searched, "GATHERED", math.inf)
     with emulator.installed(), placed_at_once, mock.patch.object(search_run, "SMALL", 1 << 10):
-        device: Any = device_executor("search", SMALL["search"] | {"blocks": 4}, budget + 8_000)
+        device: Any = device_executor("search", SMALL["search"] | {"blocks": 4}, budget + beside)
         device.strategies.by_name["join"] = Join(device.device, device.graph, **SMALL["join"])
         device.device.rates = replace(TYPICAL, upload=math.inf)
         yield device
