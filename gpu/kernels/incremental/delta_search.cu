@@ -155,7 +155,7 @@ struct Warp : Sharing {
     steps = search.steps + plan[4] * STEP_CELLS;
     depth = plan[5] - plan[4];
     first_leg = depth ? steps[2] : 0;
-    divisible = writes ? (1u << max(min(depth - 1, 31), 0)) - 1 : plan[14];
+    divisible = writes ? (1u << max(min(depth - 1, DIVISIBLE), 0)) - 1 : plan[PLAN_DIVISIBLE];
   }
 
   __device__ __forceinline__ void seed(int at) {
@@ -202,7 +202,7 @@ struct Warp : Sharing {
     if (!passes(cells[6], cells[7], -1, 0)) return false;
     const int ordered = best_order(first);
     take(search.plans + ordered * PLAN_CELLS, ordered);
-    bottom = writes ? 0 : plan[15], high = ALL, factor = 1;
+    bottom = writes ? 0 : plan[PLAN_FIRST], high = ALL, factor = 1;
     return true;
   }
 

@@ -14,7 +14,6 @@
 #ifndef LOOK
 #define LOOK (1 << 13)
 #endif
-const int MAIL_HEADER = 7;
 
 struct Sharing : Steps {
   // The step above one, as far as it was searched here; -1 where there is none.
@@ -43,7 +42,7 @@ struct Sharing : Steps {
     int shallow = -1;
 #pragma unroll 1
     for (int number = reached; number >= 0; number = above(number))
-      if (number < 31 && divisible >> number & 1 && (levels[number].at < levels[number].end || levels[number].mask))
+      if (number < DIVISIBLE && divisible >> number & 1 && (levels[number].at < levels[number].end || levels[number].mask))
         shallow = number;
     if (shallow < 0) return;
     i64 times = factor;

@@ -51,7 +51,7 @@ struct Steps {
   u32 turn;
   bool over;
   u64 lost, gained;  // matches, by all lanes together
-  // The changed edge under way, its plan in the order chosen, its first step and leg, and of the first 31 steps, by bits, those
+  // The changed edge under way, its plan in the order chosen, its first step and leg, and of its first steps, by bits, those
   // that can be divided.
   int record, sign, label, source, target, plan_number;
   const int *plan, *steps;

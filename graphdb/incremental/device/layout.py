@@ -83,7 +83,17 @@ _CONSTANTS = (
     *("VERTEX", "EDGE", "UNEQUAL", "NOT_BOTH_EQUAL", "EDGES_DIFFER", "ABOVE"),
 )
 PLAN_DIVISIBLE, PLAN_FIRST = 14, 15
-"""Cells of a plan, here: which of the first 31 steps may be divided, as bits, and the step that is counted first."""
+"""Cells of a plan, here: which of its first steps may be divided, as bits, and the step that is counted first."""
+DIVISIBLE = 31
+"""Steps of a plan that may be divided, at most: they are bits of a cell."""
+_SEARCHES = {
+    "MAIL_HEADER": MAIL_HEADER,
+    "MOST_PIECES": MOST_PIECES,
+    "DIVISIBLE": DIVISIBLE,
+    "PLAN_DIVISIBLE": PLAN_DIVISIBLE,
+    "PLAN_FIRST": PLAN_FIRST,
+}
+"""The constants of searches alone."""
 
 HEADERS.update(
     {
@@ -94,7 +104,7 @@ HEADERS.update(
         + structure("Lists", LISTS),
         "delta_batch_layout.cuh": structure("Batch", BATCH),
         "delta_search_layout.cuh": structure("Search", SEARCH)
-        + f"const int MOST_PIECES = {MOST_PIECES};\n"
+        + "".join(f"const int {name} = {value};\n" for name, value in _SEARCHES.items())
         + f"enum {{ {', '.join(f'{cell.name} = {cell.value}' for cell in (*State, *Desk))} }};\n",
     }
 )

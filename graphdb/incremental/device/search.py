@@ -16,6 +16,7 @@ from graphdb.gpu.watch import wait_for
 from graphdb.incremental import frame
 from graphdb.incremental.device.layout import (
     BATCH,
+    DIVISIBLE,
     LEVEL_WORDS,
     LISTS,
     MAIL_HEADER,
@@ -45,8 +46,6 @@ _WAITING = 4
 """Warps are launched for so many times the changed edges, if there is space for them: those without any steal."""
 _SHARED = STATIC_SHARED - 8 * (len(SEARCH) + len(LISTS))
 """Bytes of shared memory that the warps of a block may have."""
-_DIVISIBLE = 31
-"""Steps of a plan that may be divided, at most: they are bits of a cell."""
 _TABLES = {
     "plans": frame.PLANS,
     "plan_starts": frame.PLAN_STARTS,
@@ -302,6 +301,6 @@ def _order_siblings(steps: Ints, first: int) -> tuple[int, int]:
     last, divisible = list[bool](), 0
     for number, parent in enumerate(parents):
         last.append(steps[number, 11] < 0 and (parent < 0 or last[parent]))
-        if last[number] and heights[number] and number < _DIVISIBLE:
+        if last[number] and heights[number] and number < DIVISIBLE:
             divisible |= 1 << number
     return firsts[-1], divisible
