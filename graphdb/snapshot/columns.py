@@ -26,7 +26,7 @@ from graphdb.common.duckdb.fetch import batches
 from graphdb.common.stopping import checked
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import values
-from graphdb.storage.arrays.sorted_sets import joined, places, without
+from graphdb.storage.arrays.sorted_sets import joined, looked_up, places, without
 from graphdb.storage.arrays.texts import gathered, is_run, taken
 from graphdb.storage.file import verify
 from graphdb.storage.persisted.packing import persistable
@@ -192,7 +192,7 @@ class ValueColumn:
             at = wanted - self.first
             there = at.view(np.uint64) < len(self.values if self.places is None else self.places)  # below 0 is large
         elif len(self.subjects):
-            at, there = places(self.subjects, wanted)
+            at, there = looked_up(self.subjects, wanted)
         else:
             at, there = wanted, np.zeros(len(wanted), bool)
         if known is not None:

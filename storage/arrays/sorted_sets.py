@@ -15,6 +15,9 @@ _MARKED = 64
 _LARGE = 10_000
 """Members from which on looking each of them up takes longer than marking those of the other set."""
 
+_TABLE = 4
+"""Places of a table for each number that is looked up, at most: they are filled as fast as some steps of a search."""
+
 _SPREAD = 16
 """Places for each member, at most, where they are marked."""
 
@@ -42,6 +45,23 @@ def places(numbers: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.intp
     inside = at < len(numbers)
     there[inside] = numbers[at[inside]] == wanted[inside]
     return at, there
+
+
+def looked_up(numbers: Ints, wanted: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    """Return where numbers stand in a sorted array of different ones, whether they do; anything where they do not.
+
+    Those that are wanted may come in any order and again: where they are many beside the range of the array, a table of
+    that is read instead of searching for each.
+    """
+    first = int(numbers[0]) if len(numbers) else 0
+    width = int(numbers[-1]) - first + 1 if len(numbers) else 0
+    if not 0 < width <= _TABLE * len(wanted):
+        return places(numbers, wanted)
+    table = np.full(width + 1, -1, np.int32)  # what is out of range reads the last
+    table[numbers - first] = np.arange(len(numbers), dtype=np.int32)
+    shifted = wanted - first
+    at = table[np.where(shifted.view(np.uint64) < width, shifted, width)].astype(np.int64)
+    return at, at >= 0
 
 
 def without(numbers: Ints, gone: Ints) -> Ints:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graphdb.storage.arrays.sorted_sets import both, each_once
+from graphdb.storage.arrays.sorted_sets import both, each_once, looked_up
 
 
 @pytest.mark.parametrize("span", [1, 10, 1000, 10**6, 10**12])
@@ -33,3 +33,16 @@ def test_each_once_of_lists_that_lie_close_together_or_apart(span: int, dtype: t
                 assert found.dtype == np.int64
                 assert found.tolist() == np.unique(given).tolist()
             assert (ids == given).all()
+
+
+def test_numbers_are_looked_up_by_a_table_or_a_search() -> None:
+    random = np.random.default_rng(5)
+    for many in (0, 3, 40, 400):
+        for _ in range(50):
+            numbers = np.unique(random.integers(-50, 50, random.integers(0, 20)))
+            wanted = random.integers(-80, 80, many)
+            wanted[: many // 40] = random.choice([1 << 40, -(1 << 62), (1 << 63) - 1])
+            at, there = looked_up(numbers, wanted)
+            known = {number: place for place, number in enumerate(numbers.tolist())}
+            assert there.tolist() == [number in known for number in wanted.tolist()]
+            assert at[there].tolist() == [known[number] for number in wanted.tolist() if number in known]
