@@ -101,6 +101,50 @@ def questions(people: int) -> list[Question]:
             "MATCH (a:Person {id: 77})-[r:knows]->(b:Person) RETURN b.name AS name, r.since AS since",
             f"SELECT b.name, k.since {joined} WHERE a.id = 77",
         ),
+        *of_paths(),
+    ]
+
+
+def of_paths() -> list[Question]:
+    """Return the questions about what is on paths, and about edges of no direction."""
+    some = "MATCH p = (a:Person)-[:knows*1..2]->(b:Person) WHERE a.id < 2000"
+    two = "FROM knows k JOIN knows l ON l.s = k.o WHERE k.s < 2000 AND k.number <> l.number"
+    return [
+        Question(
+            "reduce over relationships(p)",
+            f"{some} RETURN a.id AS a, reduce(s = 0, r IN relationships(p) | s + r.since) AS n",
+            f"SELECT s AS a, since AS n FROM knows WHERE s < 2000 UNION ALL SELECT k.s, k.since + l.since {two}",
+        ),
+        Question(
+            "all(r IN relationships(p) WHERE …)",
+            f"{some} AND all(r IN relationships(p) WHERE r.since > 2000) RETURN a.id AS a, b.id AS n",
+            "SELECT s AS a, o AS n FROM knows WHERE s < 2000 AND since > 2000 "
+            f"UNION ALL SELECT k.s, l.o {two} AND k.since > 2000 AND l.since > 2000",
+        ),
+        Question(
+            "size([n IN nodes(p) WHERE …])",
+            f"{some} RETURN size([n IN nodes(p) WHERE n.age > 30]) AS n",
+            "SELECT (a.age > 30)::INT + (b.age > 30)::INT AS n FROM knows k JOIN person a ON a.id = k.s JOIN person b "
+            "ON b.id = k.o WHERE k.s < 2000 UNION ALL SELECT (a.age > 30)::INT + (b.age > 30)::INT + (c.age > 30)::INT "
+            "FROM knows k JOIN knows l ON l.s = k.o JOIN person a ON a.id = k.s JOIN person b ON b.id = k.o "
+            "JOIN person c ON c.id = l.o WHERE k.s < 2000 AND k.number <> l.number",
+        ),
+        Question(
+            "a {.*, n: count { … }}",
+            "MATCH (a:Person) RETURN a {.*, n: count { (a)-[:knows]->() }} AS m, a.id AS n",
+            "SELECT {'id': id, 'age': age, 'name': name, 'n': coalesce(n, 0)} AS m, id AS n FROM person LEFT JOIN "
+            "(SELECT s, count(*) AS n FROM knows GROUP BY s) k ON k.s = id",
+        ),
+        Question(
+            "()-[r]-(), type(r), count(*)",
+            "MATCH ()-[r]-() RETURN type(r) AS t, count(*) AS n",
+            "SELECT 'knows' AS t, 2 * count(*) - count(*) FILTER (s = o) AS n FROM knows",
+        ),
+        Question(
+            "UNION ALL of integers and floats",
+            "MATCH (a:Person) RETURN a.age AS n UNION ALL MATCH ()-[r:knows]->() WHERE r.since = 2001 RETURN r.weight AS n",
+            "SELECT age::DOUBLE AS n FROM person UNION ALL SELECT weight FROM knows WHERE since = 2001",
+        ),
     ]
 
 

@@ -135,6 +135,7 @@ MATCH p = (a)-[:E*2]->(b) WHERE none(a IN relationships(p) WHERE a.w > 1 OR a.t 
 MATCH p = (a)-[x:E]->()-[:F*0..1]->(b) RETURN max(reduce(s = 0, n IN nodes(p) | CASE WHEN n.id > s THEN n.id ELSE s END))
 MATCH p = (a)-[:E|F*1..2]->(b) WHERE single(x IN relationships(p) WHERE x.t = 'x') OR length(p) = 2 RETURN a.id, b.id
 MATCH p = (a)-[:E*1..2]-(b) RETURN [b IN nodes(p) | b.id + a.id] AS l, all(r IN relationships(p) WHERE r.w < 2) ORDER BY l
+MATCH p = (a)-[:E*0..2]->(b) RETURN size([n IN nodes(p) WHERE n.id > b.half]), size([r IN relationships(p) WHERE r.t = 'x' | r])
 MATCH p = (a)-[:E*0..2]->(b) RETURN DISTINCT CASE length(p) WHEN 2 THEN relationships(p)[-1].w ELSE head(nodes(p)).half END
 MATCH p = (a)-[:E|F]->(b)-[:E]->(c) WITH p RETURN [x IN relationships(p) | type(x) + x.t], any(n IN nodes(p) WHERE n:N)
 MATCH p = (a)-[:E*1..2]->(b) RETURN reduce(s = 1, r IN relationships(p) | s * 10 / r.w), [n IN nodes(p) | n] LIMIT 100"""

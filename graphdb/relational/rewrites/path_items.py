@@ -15,7 +15,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import mapped, replaced, walk
 from graphdb.pattern.free import LOCAL, SUBQUERIES, free_variables
 from graphdb.pattern.paths.unroll import Trace
-from graphdb.relational.rewrites.written_lists import calls_anew, quantified
+from graphdb.relational.rewrites.written_lists import calls_anew, counted, quantified
 
 Node = TypeVar("Node")
 
@@ -53,6 +53,8 @@ class PathItems:
         match node:
             case ast.Property(base) if not isinstance(base, ast.Variable):
                 return self._is_item(base)
+            case ast.FunctionCall(name, (ast.ListComprehension() as listed,)) if name.lower() == "size":
+                return _items_alone(listed) and self._is_asked(listed)
             case ast.ListComprehension(_, source, where, result):
                 return self._is_list(source) and self._are_plain(where, result)
             case ast.ListPredicate(_, _, source, where):
@@ -87,6 +89,11 @@ class PathItems:
         return not any(isinstance(part, (*LOCAL, *SUBQUERIES)) or calls_anew(part) for part in walk(bodies))
 
 
+def _items_alone(node: ast.ListComprehension) -> bool:
+    """Whether a list is one of some items of another, as they are."""
+    return node.where is not None and node.result in (None, node.variable)
+
+
 def written_out(
     node: ast.Expression, paths: Mapping[str, Trace], lists: Mapping[str, tuple[str, ...]]
 ) -> ast.Expression:
@@ -113,6 +120,8 @@ def written_out(
         case ast.Subscript(source, ast.Literal(place)):
             assert isinstance(place, int)
             return at(items(source), place, node.span)
+        case ast.FunctionCall(_, (ast.ListComprehension(variable, source, where),)):
+            return counted([replaced(where, {variable: item}) for item in items(source)], node.span)
         case ast.FunctionCall(name, (source,)):
             return at(items(source), 0 if name.lower() == "head" else -1, node.span)
         case ast.Reduce(accumulator, total, variable, source, step):

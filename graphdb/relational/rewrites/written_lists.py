@@ -76,11 +76,17 @@ def _of_one(tests: Sequence[ast.Expression], span: ast.Span) -> ast.Expression:
     """Return whether a single one of some conditions holds: unknown where one is, unless two others hold."""
     if len(tests) == 1:
         return tests[0]
-    one, none = ast.Literal(1, span), ast.Literal(0, span)
-    counted: ast.Expression = none
-    for test in tests:
-        counted = ast.Binary("+", counted, ast.Case(None, (((test,), one),), none, span), span)
+    one, holding = ast.Literal(1, span), counted(tests, span)
     unknown = ast.Boolean("OR", tuple(ast.IsNull(test, span=span) for test in tests), span)
-    several = ast.Comparison((">",), (counted, one), span)
+    several = ast.Comparison((">",), (holding, one), span)
     branches = (((several,), ast.Literal(False, span)), ((unknown,), ast.Literal(None, span)))
-    return ast.Case(None, branches, ast.Comparison(("=",), (counted, one), span), span)
+    return ast.Case(None, branches, ast.Comparison(("=",), (holding, one), span), span)
+
+
+def counted(tests: Sequence[ast.Expression], span: ast.Span) -> ast.Expression:
+    """Return how many of some conditions hold."""
+    one, none = ast.Literal(1, span), ast.Literal(0, span)
+    found: ast.Expression = none
+    for test in tests:
+        found = ast.Binary("+", found, ast.Case(None, (((test,), one),), none, span), span)
+    return found
