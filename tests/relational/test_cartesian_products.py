@@ -121,6 +121,14 @@ def test_an_interval_beside_an_equation_of_a_handful_of_values() -> None:
             found = np.searchsorted(keys, keys + high, "right") - np.searchsorted(keys, keys + low)
             query = f"MATCH (a:T), (b:T) WHERE {condition} RETURN count(*)"
             assert large.query(query, timeout=20).fetchall() == [(int(found.sum()),)], condition
+        # Of times that are all the same but for one, the equation leaves fewer.
+        large.query(
+            "MATCH (a:T) WHERE a.t IS NOT NULL SET a.u = CASE a.t WHEN 5 THEN 1000000000 ELSE 7 END, a.l = a.t / 10"
+        )
+        query = "MATCH (a:T), (b:T) WHERE a.l = b.l AND a.u - 1 < b.u AND b.u < a.u + 1 RETURN count(*)"
+        whole = np.append(times, 5)
+        _, each = np.unique(whole // 10 * 2 + (whole == 5), return_counts=True)
+        assert large.query(query, timeout=20).fetchall() == [(int((each**2).sum()),)]
 
 
 MIXED = [

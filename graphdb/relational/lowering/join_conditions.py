@@ -11,6 +11,10 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from itertools import pairwise
 from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.common.values.types import FLOAT, INTEGER, Type
 from graphdb.functions.table import scalar
@@ -25,6 +29,9 @@ from graphdb.relational.rewrites.separated import separated
 from graphdb.relational.snapshot import Snapshot
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
+
+_SOME = 1024
+"""Values of a property by which it is judged how close together they stand."""
 
 _COMPUTED = (ast.Binary, ast.Unary, ast.FunctionCall)
 _OPERANDS = (ast.Binary, ast.Unary, ast.Property, ast.Variable, ast.Literal, ast.Parameter)
@@ -73,8 +80,10 @@ def apart_of(snapshot: Snapshot, text: str, names: Collection[str], bound: Bound
         found = numeric(node)
         if found is None or found[1] == FLOAT:
             return None if found is None else inf
-        ends = _ends(snapshot, found[0])
-        return None if ends is None else max(abs(float(end)) for end in ends)
+        numbers = _numbers(snapshot, found[0])
+        if numbers is None or not len(numbers):
+            return None if numbers is None else 0.0
+        return max(abs(float(numbers.min())), abs(float(numbers.max())))
 
     @cache
     def spread(node: ast.Property) -> Spread | None:
@@ -82,22 +91,22 @@ def apart_of(snapshot: Snapshot, text: str, names: Collection[str], bound: Bound
         if not label.kinds:
             return None
         found = numeric(node)
-        ends = None if found is None else _ends(snapshot, found[0])
-        return Spread(label.subjects, label.objects, inf if ends is None else float(ends[1]) - float(ends[0]))
+        numbers = None if found is None else _numbers(snapshot, found[0])
+        if numbers is None or not len(numbers):
+            return Spread(label.subjects, label.objects)
+        some = np.sort(numbers[:: max(len(numbers) // _SOME, 1)].astype(np.float64))
+        return Spread(label.subjects, label.objects, float(numbers.max()) - float(numbers.min()), some)
 
     return with_intervals_first(separated(bound.residual, names, magnitude), names, spread)
 
 
-def _ends(snapshot: Snapshot, label: EdgeLabel) -> tuple[float, float] | None:
-    """Return the least and the largest number that a property has had since it was read; None where it was not."""
-    column, found = snapshot.properties.array(label), []
+def _numbers(snapshot: Snapshot, label: EdgeLabel) -> NDArray[Any] | None:
+    """Return the numbers that a property has, or has had since it was read; None where it was not."""
+    column = snapshot.properties.array(label)
     if column is None:
         return None
-    for part in (column, column.later):
-        if part is not None and part.values.null_count < len(part.values):
-            data = values(part.values)[part.values.is_valid()]
-            found += [data.min().item(), data.max().item()]
-    return (min(found), max(found)) if found else (0, 0)
+    parts = [part.values for part in (column, column.later) if part is not None]
+    return np.concatenate([values(part)[part.is_valid()] for part in parts])
 
 
 def computed_of_rows(names: Collection[str], bound: BoundPattern) -> dict[ast.Expression, None]:

@@ -13,6 +13,9 @@ from itertools import pairwise
 from math import inf
 from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.free import free_variables
 
@@ -30,13 +33,14 @@ _LESS = {"<": 1, "<=": 1, ">": -1, ">=": -1}
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Of the values of a property: of how many vertices, how many different ones, and how far the largest number is
-    from the least (infinite: not known).
+    """Of the values of a property: of how many vertices, how many different ones, and some of the numbers, sorted, with
+    how far the largest of all is from the least; none where they are no numbers.
     """
 
     vertices: int
     different: int
-    width: float = inf
+    width: float = 0.0
+    some: NDArray[np.float64] | None = None
 
 
 def with_intervals_first(
@@ -90,10 +94,21 @@ def _parts(conditions: Sequence[ast.Expression], names: Collection[str], of: Sta
                 bounds.setdefault((least, most), [[], []])[0].append(-gap)
             else:
                 bounds.setdefault((most, least), [[], []])[1].append(gap)
-    for (_, node), (low, high) in bounds.items():
-        spread = of(node)
-        if low and high and spread is not None and 0 < spread.width < inf:
-            yield min(max(min(high) - max(low), 0.0) / spread.width, 1.0)
+    for (around, node), (low, high) in bounds.items():
+        ours, theirs = of(around), of(node)
+        if low and high and ours is not None and theirs is not None:
+            yield _part(ours, theirs, max(low), min(high))
+
+
+def _part(ours: Spread, theirs: Spread, low: float, high: float) -> float:
+    """Return which part of all pairs an interval leaves, by the width of all values, or by some of them where these
+    stand closer together.
+    """
+    if ours.some is None or theirs.some is None or not 0 < theirs.width < inf:
+        return 1.0
+    inside = np.searchsorted(theirs.some, ours.some + high, "right") - np.searchsorted(theirs.some, ours.some + low)
+    each = float(inside.mean()) - 1  # one of them may be the value itself
+    return min(max(each / len(theirs.some), (high - low) / theirs.width, 0.0), 1.0)
 
 
 def _shifted(node: ast.Expression) -> tuple[ast.Property, float] | None:
