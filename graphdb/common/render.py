@@ -11,19 +11,25 @@ import html
 import io
 import itertools
 import json
+import math
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from typing import TypeAlias
+from unicodedata import category
 
 from graphdb.common.values.decimals import shortest
 from graphdb.common.values.elements import Node, Relationship
+from graphdb.common.values.temporal import Temporal
 
 Row: TypeAlias = Sequence[object]
 
 WIDEST = 300
 """Characters of a value that a table of HTML shows."""
+
+_JOINERS = "\u200c\u200d"
+"""What words of some scripts, and pictures of several, are written with."""
 
 NARROWEST = 10
 """Terminal columns below which no column of a table is cut."""
@@ -113,7 +119,8 @@ def line(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
         if number:
             yield ""
         for name, value in zip(columns, row, strict=True):
-            yield f"{_cell(name, margin, right=True)} = {described(value)}"
+            shown = "\n".join(_one_line(each) for each in described(value).split("\n"))
+            yield f"{_cell(name, margin, right=True)} = {shown}"
 
 
 def comma_separated(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
@@ -140,7 +147,7 @@ def as_json(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
     """Yield a JSON array, one object per line."""
     opening = "["
     for row in rows:
-        yield opening + json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=_jsonable)
+        yield opening + json_text(dict(zip(columns, row, strict=True)), _jsonable)
         opening = ","
     yield "[]" if opening == "[" else "]"
 
@@ -148,7 +155,29 @@ def as_json(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
 def json_lines(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
     """Yield a JSON object per line."""
     for row in rows:
-        yield json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=_jsonable)
+        yield json_text(dict(zip(columns, row, strict=True)), _jsonable)
+
+
+def json_text(value: object, other: Callable[[object], object]) -> str:
+    """Return a value as JSON, which ``other`` makes of what JSON does not know; numbers that it has not are texts.
+
+    >>> json_text([1.5, float("nan"), {"a": float("-inf")}], str)
+    '[1.5, "NaN", {"a": "-Infinity"}]'
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, default=other, allow_nan=False)
+    except ValueError:  # Python writes NaN, which is no JSON
+        return json.dumps(_without_nan(value, other), ensure_ascii=False)
+
+
+def _without_nan(value: object, other: Callable[[object], object]) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return json.dumps(value)
+    if isinstance(value, Mapping):
+        return {key: _without_nan(item, other) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(item, other) for item in value]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else _without_nan(other(value), other)
 
 
 def latex(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
@@ -238,6 +267,8 @@ def _jsonable(value: object) -> object:
         return value.isoformat()
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, Temporal):  # as dates and times of Python's
+        return str(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, (tuple, set, frozenset)):
@@ -246,8 +277,14 @@ def _jsonable(value: object) -> object:
 
 
 def _one_line(cell: str) -> str:
-    """Make control characters visible, so that a cell stays one line."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cell)
+    """Make control characters visible, so that a cell stays one line; blanks and joiners of scripts are characters."""
+    if cell.isprintable():
+        return cell
+    return "".join(c if c.isprintable() or c in _JOINERS or category(c) == "Zs" else _visible(c) for c in cell)
+
+
+def _visible(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def _escape(cell: str) -> str:

@@ -6,7 +6,6 @@ texts of JSON.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
+from graphdb.common.render import json_text
 from graphdb.common.values.elements import Node, Path, Relationship
 from graphdb.common.values.types import Base, Type
 from graphdb.results.display import array_of, shown
@@ -82,7 +82,7 @@ def _offsets(lists: arrow.Array) -> NDArray[Any]:
 
 def as_json(value: object) -> str:
     """Return a value as text of JSON: elements as maps of their parts; what JSON lacks is its text."""
-    return json.dumps(value, ensure_ascii=False, default=_jsonable)
+    return json_text(value, _jsonable)
 
 
 def _jsonable(value: object) -> object:

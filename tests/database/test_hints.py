@@ -21,6 +21,7 @@ import graphdb
         ("SHOW LABELS", "CALL db.labels()"),
         ("SHOW RELATIONSHIP TYPES", "CALL db.relationshipTypes()"),
         ("SHOW INDEXES", "there are none"),
+        ("SELECT count(*) FROM load_errors", "no load has skipped anything"),
         ("CALL show_tables() RETURN *", "CALL db.labels()"),
         ("SELECT ?x WHERE { ?x <http://x/p> ?y }", "the same question here: MATCH (x)-[:<http://x/p>]->(y) RETURN x"),
         ("-- all\nSELECT * { ?s ?p ?o } LIMIT 10", "this is SPARQL"),

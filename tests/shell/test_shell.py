@@ -286,6 +286,11 @@ def test_files_are_completed_within_quotes(text: str, tmp_path: Path, monkeypatc
     assert completions("MATCH (n {name: 'peo") == []
 
 
+@pytest.mark.parametrize("typed", "CALL DETACH YIELD CONTINUOUS MINE OFFSET ROLLBACK".split())
+def test_words_of_statements_complete(typed: str) -> None:
+    assert typed in completions(typed[:-1])
+
+
 def test_keywords_of_the_grammar_are_coloured() -> None:
     tokens = {text: str(kind) for kind, text in PatternLexer().get_tokens("match (a:Person)-[:knows]->(b) // x")}
     assert tokens["match"] == "Token.Keyword"

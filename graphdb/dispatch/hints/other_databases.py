@@ -48,13 +48,24 @@ _HINTS: tuple[tuple[str, str], ...] = (
 )
 """Regular expressions of statements, and hints."""
 
+_SAID = (
+    (
+        r"Table with name load_errors does not exist",
+        "no load has skipped anything: with ON ERROR SKIP it is listed there",
+    ),
+)
+"""Regular expressions of DuckDB's errors, and hints."""
+
 _PREFIXES = r"PREFIX\s++[^\s:]*+:\s*+<[^<>]*+>\s*+"
 _COMMENTS = r"(?:\s++|--[^\n]*+\n|/\*.*?\*/)*+"
 
 
 def with_hint(error: GraphDBError, text: str) -> GraphDBError:
-    """Return an error of a statement that DuckDB does not know with a hint, where it is another database's."""
+    """Return an error of a statement that DuckDB does not know with a hint, where it is another database's, or ours."""
     if error.hint is None:
+        for pattern, hint in _SAID:
+            if re.search(pattern, str(error)) is not None:
+                return type(error)(_first_line(error), hint=hint)
         for pattern, hint in _HINTS:
             if re.match(_COMMENTS + f"(?:{pattern})", text, re.I | re.S) is not None:
                 return type(error)(_first_line(error), hint=hint)
