@@ -52,8 +52,9 @@ class SearchesBeside:
         """Seconds that a search is expected to take less than a join, which may be known to take longer than was
         expected; 0 where it takes longer.
         """
-        joined, searched = self._seconds(plan, counting)
-        return max(joined - searched, (self._timings(plan, counting).measured("join") or 0.0) - searched, 0.0)
+        (joined, searched), timings = self._seconds(plan, counting), self._timings(plan, counting)
+        known = timings.measured("join") or timings.stopped.get("join", 0.0)
+        return max(joined - searched, known - searched, 0.0)
 
     def _seconds(self, plan: PhysicalPlan, counting: bool) -> tuple[float, float]:
         """Seconds that a join is expected to take for pieces, and for lists that do not fit; and a search instead."""

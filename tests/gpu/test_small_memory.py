@@ -220,7 +220,7 @@ def test_a_count_by_a_join_is_overtaken_by_its_search(expected: bool) -> None:
 
     with (
         emulator.installed(),
-        mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6 if expected else 1e-6, 1e-7)),
+        mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6 if expected else 1e-7, 1e-6)),
         mock.patch.object(beside, "COMPILED", 0.01),
         mock.patch.object(Join, "count", endless),
     ):
