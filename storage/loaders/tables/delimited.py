@@ -1,4 +1,4 @@
-"""Delimited text: a file's delimiter, the lengths of its lines, and the types of its values.
+"""Delimited text: a file's delimiter, the lengths and ends of its lines, and the types of its values.
 
 Separators are read off the header; quotes are those of RFC 4180.  Nothing is guessed from the first rows: what comes
 first in row 100,000 (a quote, a text among numbers) is read as if it came first in row 1.
@@ -11,12 +11,15 @@ import mmap
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import LoadError
+from graphdb.common.stopping import check_stop
 from graphdb.storage.loaders import compression, streams
 
 if TYPE_CHECKING:
@@ -154,6 +157,58 @@ def check_lines(path: str, name: str) -> None:
 _NUL = "the file is damaged or no text; texts that have one load from Parquet, or from N-Triples as \\u0000"
 
 _QUOTE = "is a quote or a line end missing?"
+
+
+MIXED_ENDS = "The CSV Parser state machine reached an invalid state"
+"""What DuckDB says of a line that does not end as the others do."""
+
+
+@contextmanager
+def evened(path: str, quote: str, folder: str) -> Iterator[str]:
+    r"""Yield the path of a copy, in ``folder``, whose lines all end by ``\n``, with the same rows at the same lines.
+
+    DuckDB reads lines that end in both ways only where it takes what is no table for one, too.  It is the path itself
+    where they end in one way, or ``quote``, which is around values that may have line ends of their own, is no
+    character of ASCII.
+    """
+    if not quote.isascii() or not _has_both(path, quote):
+        yield path
+        return
+    with NamedTemporaryFile(dir=folder, suffix=".part") as copy:
+        for text, ends in _pieces(path, quote):
+            left = np.ones(len(text), bool)
+            left[:-1] = text[:-1] != ord("\r")
+            left[:-1] |= ~ends[1:]
+            copy.write(text[left].tobytes())
+        copy.flush()
+        yield copy.name
+
+
+def _has_both(path: str, quote: str) -> bool:
+    long = short = False
+    for text, ends in _pieces(path, quote):
+        before = np.append(False, text[:-1] == ord("\r"))
+        long, short = long or bool((ends & before).any()), short or bool((ends & ~before).any())
+        if long and short:
+            return True
+    return False
+
+
+def _pieces(path: str, quote: str) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
+    r"""Yield a file's bytes, and which of them are a ``\n`` that is in no quotes; ``\r\n`` is in one piece."""
+    inside = 0
+    with open(path, "rb") as file:
+        while chunk := file.read(_STEP):
+            check_stop()
+            while chunk.endswith(b"\r") and (more := file.read(1)):
+                chunk += more
+            text = np.frombuffer(chunk, np.uint8)
+            ends = text == ord("\n")
+            if quote:
+                quotes = np.cumsum(text == ord(quote)) + inside
+                ends &= quotes % 2 == 0
+                inside = int(quotes[-1] % 2)
+            yield text, ends
 
 
 def read_header(path: str, name: str, dialect: Dialect) -> tuple[str, list[str], int]:

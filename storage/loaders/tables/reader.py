@@ -12,6 +12,7 @@ import glob
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -94,11 +95,21 @@ def read_table(
         try:
             with put.interrupting(connection.interrupt):
                 if isinstance(source, DataFile):
+                    table = partial(_Table, connection, source, name, number, mapping, skip, put)
                     with on_disk(source, folder, put) as path:
-                        _Table(connection, source, name, number, mapping, skip, put).read(path)
+                        first = table()
+                        try:
+                            first.read(path)
+                        except duckdb.InvalidInputException:
+                            if first.has_begun:
+                                raise
+                            # Once more: for the place, without the bad rows, or with lines that end alike.
+                            quote = mapping.dialect.quote if source.format is CSV else ""
+                            with delimited.evened(path, quote, folder) as even:
+                                table(again=True).read(even)
                 else:
-                    table, columns = source
-                    _visible(connection, table)
+                    rows, columns = source
+                    _visible(connection, rows)
                     _Table(connection, None, name, number, mapping, skip, put).write(columns)
         except duckdb.Error as error:
             raise _failure(error, name, folder) from None
@@ -176,6 +187,7 @@ class _Table:
         mapping: Mapping,
         skip: bool,
         put: Put,
+        again: bool = False,
     ) -> None:
         self._connection = connection
         self._file = file
@@ -184,6 +196,10 @@ class _Table:
         self._mapping = mapping
         self._skip = skip
         self._put = put
+        self._again = again
+        """Whether some of its rows are known to be bad."""
+        self.has_begun = False
+        """Whether anything was handed on."""
         self._nul = False
         self._csv: CsvFile | None = None
         self._size = file.size if file else 0
@@ -235,21 +251,13 @@ class _Table:
             )
 
     def _read_csv(self, path: str) -> list[tuple[Column, str]]:
-        """Make a CSV file the view ``frame``; bad rows stop it, or are reported."""
-        import duckdb
-
+        """Make a CSV file the view ``frame``; bad rows are found and reported when it is read again."""
         assert self._file is not None
         csv, columns = open_csv(path, self._file, self._mapping)
         self._refuse_wide(columns)
         self._csv = csv
-        try:
-            csv.read(self._connection, "staged", rejects=self._skip)
-        except duckdb.InvalidInputException:  # once more, for the place
-            csv.read(self._connection, "staged", rejects=True)
-            for bad in csv.rejected(self._connection):
-                raise bad.error() from None
-            raise
-        if self._skip:
+        csv.read(self._connection, "staged", rejects=self._again)
+        if self._again:
             self._tell(csv.rejected(self._connection))
         shown = delimited.types(self._connection, "staged", [c for c in columns if has_values(c) and not c.type])
         whole = {c.column for c in columns if not c.role} | {name for name, type in shown.items() if type == "BIGINT"}
@@ -322,6 +330,7 @@ class _Table:
 
     def _write(self, columns: list[tuple[Column, str]], distinct: bool = False) -> None:
         """Write the view ``frame`` as N-Triples; ``distinct`` says that repeated edges are one."""
+        self.has_begun = True
         by_role: dict[str, list[tuple[Column, str]]] = {}
         for column, type in columns:
             by_role.setdefault(column.role, []).append((column, type))
@@ -403,6 +412,7 @@ class _Table:
         while some := list(islice(bad, _BAD if self._skip else 1)):
             if not self._skip:
                 raise some[0].error()
+            self.has_begun = True
             self._put(Block(b"", 0, some))
 
 
@@ -419,5 +429,7 @@ def _failure(error: Exception, name: str, folder: str) -> LoadError:
     if "Possible fixes" in reason:  # of a row that may have several lines; what is wrong comes behind it
         message = reason.split("Possible fixes")[0].strip().split("\n")[-1]
     hint = "convert the file to UTF-8" if "unicode" in reason.lower() or "utf-8" in reason.lower() else None
+    if delimited.MIXED_ENDS in reason:  # behind a quote that is none, for one
+        message, hint = "lines of the file end in different ways", r"let all end by \n, or all by \r\n"
     shown = text[1] if text else None
     return LoadError(message, source=name, line=int(line[1]) if line else None, text=shown, hint=hint)

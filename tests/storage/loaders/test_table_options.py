@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import pathlib
+import random
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import graphdb
 from graphdb.common.errors import LoadError, ParseError
 from graphdb.shell.cli import run
+from graphdb.storage.loaders.tables import delimited
 from tests.storage.loaders.files import OWN, TYPE, XSD, refused, rows, write
 
 pytestmark = pytest.mark.usefixtures("in_a_folder")
@@ -298,3 +300,25 @@ def test_the_same_from_every_source() -> None:
             found.append(rows(db))
     assert all(each == found[0] for each in found)
     assert (OWN + "P/5", OWN + "at", "1970-01-01T00:00:01Z", XSD + "dateTime", None) in found[0]
+
+
+@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_lines_of_a_file_may_end_in_both_ways(db: Any, seed: int, skip: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB's parser had an invalid state; with ON ERROR SKIP rows were taken for bad ones."""
+    chance = random.Random(seed)
+    monkeypatch.setattr(delimited, "_STEP", chance.choice([1, 7, 1 << 20]))
+    texts = ["a", "a\nb", "a\r\nb", 'a"b', "é,", "", '"', "\n", "\r\n\r\n"]
+    written = [(str(number), chance.choice(texts) + "!") for number in range(30)]
+    lines = [f'{number},"{text.replace(chr(34), chr(34) * 2)}"' for number, text in [(":ID", "text:string"), *written]]
+    ends = [chance.choice(["\n", "\r\n"]) for _ in lines[3:]]
+    if skip:
+        lines[20] += ",one more"
+    text = "".join(map("".join, zip(lines, ["\n", "\r\n", "\n", *ends], strict=True)))
+    report = db.load(write("t.csv", text.encode()), label="P", on_error="skip" if skip else "stop")
+    assert report.errors == skip
+    expected = {text for number, text in written if not skip or number != "19"}
+    assert db.query("MATCH (n:P) RETURN count(n)").scalar() == 30 - skip
+    assert {text for (text,) in db.query("MATCH (n:P) RETURN n.text")} == expected
+    if skip:
+        assert db.sql("SELECT line FROM load_errors").fetchall() == [(text[: text.index("one more")].count("\n") + 1,)]
