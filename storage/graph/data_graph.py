@@ -32,6 +32,8 @@ from graphdb.storage.persisted.store import NOTHING, StateStructures
 Ints = NDArray[np.int64]
 T = TypeVar("T")
 
+_WAYS: tuple[Direction, Direction] = ("out", "in")
+
 DEFAULT_BUDGET = 4 << 30
 _MENDED = 8
 """A signature is made anew where the vertices whose labels changed have one edge in so many."""
@@ -105,7 +107,7 @@ class DataGraph(DerivedStructures):
             if other.layer != "spans":  # between which there are neighbours of nobody
                 return self.derived(key, lambda: each_once(other.neighbours, self.vertices))
         elif direction != "both" and labels is not None and is_one_label(labels):
-            end = ("out", "in").index(direction)
+            end = _WAYS.index(direction)
             return self.derived(key, lambda: each_once(self.source.edges(labels[0])[end], self.vertices))
         return self.partition(labels, direction).keys
 
@@ -323,9 +325,11 @@ class DataGraph(DerivedStructures):
 
     def _sum_statistics(self, labels: tuple[int, ...] | None) -> LabelStatistics:
         if _closure_in(labels):
-            (_, out), (_, into) = self._lengths(labels, "out"), self._lengths(labels, "in")
-            count, most_out, most_in = int(out.sum()), int(out.max(initial=0)), int(into.max(initial=0))
-            return LabelStatistics(count, count, len(out), len(into), most_out, most_in)
+            counts = [self._counts(labels, way) for way in _WAYS]
+            known = zip(_WAYS, counts, strict=True)
+            out, into = (self.partition(labels, way).lengths() if each is None else each for way, each in known)
+            count, starts, ends = int(out.sum()), int(np.count_nonzero(out)), int(np.count_nonzero(into))
+            return LabelStatistics(count, count, starts, ends, int(out.max(initial=0)), int(into.max(initial=0)))
         if labels is not None and len(labels) == 1:
             return self.source.statistics(labels[0])
         chosen = labels if labels is not None else [x for x in self.source.edge_labels() if x != self.type_label]
