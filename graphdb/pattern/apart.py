@@ -6,7 +6,7 @@ apart, each is matched by itself, and SQL joins their rows by the condition (a h
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from graphdb.grammar import syntax as ast
@@ -32,12 +32,20 @@ class _Component:
         return free_variables(tuple(path for _, path in self.paths)) - self.names
 
 
-def apart(matches: Sequence[ast.MatchClause], known: Collection[str] = ()) -> list[list[ast.MatchClause]]:
+Empty = Callable[[Iterable[ast.PathPattern], Iterable[ast.Expression]], bool]
+"""Whether paths have no match for certain, by them or by conditions."""
+
+
+def apart(
+    matches: Sequence[ast.MatchClause],
+    known: Collection[str] = (),
+    empty: Empty = lambda paths, conditions: False,
+) -> list[list[ast.MatchClause]]:
     """Return MATCH clauses as groups to be matched one after the other: one group where one plan is as good.
 
     The conditions of a group name what it and the groups before it bind.  Groups share no variable, and edges that have
-    to differ are in the same group.  ``known`` are the names that rows have before the match: where they say something
-    of two groups, these are as good as connected by values.
+    to differ are in the same group.  Those that are ``empty`` come first.  ``known`` are the names that rows have
+    before the match: where they say something of two groups, these are as good as connected by values.
     """
     whole = [list(matches)]
     if _connected(matches):
@@ -48,6 +56,8 @@ def apart(matches: Sequence[ast.MatchClause], known: Collection[str] = ()) -> li
     components = _components(matches)
     if len(components) == 1 or not _ordered(components) or not _edges_differ(matches, components):
         return whole
+    said = [condition for _, condition in where]
+    components.sort(key=lambda each: bool(each.takes) or not empty((path for _, path in each.paths), said))
     given = [component for component in components if (component.names | component.takes) & set(known)]
     linked = len(given) > 1 or any(component.takes.difference(known) for component in components)
     for i, condition in where:

@@ -39,7 +39,12 @@ def can_fail(condition: ast.Expression, names: Names, text: str) -> bool:
                 return True
             case ast.StringPredicate(operator="=~", right=right) if not isinstance(right, ast.Literal | ast.Parameter):
                 return True
+            case ast.FunctionCall(name=name, arguments=(_, _, step)) if name.lower() == "range":
+                if not (isinstance(step, ast.Literal) and step.value):
+                    return True
             case ast.FunctionCall(name=name) if name.lower().partition(".")[0] in _MADE_OF_TEXT:
+                if any(isinstance(argument, ast.MapLiteral) for argument in part.arguments):
+                    return True  # there may be no such month
                 if any(kinds & _TEXTS for kinds in _kinds(part, names, text)):
                     return True
             case ast.FunctionCall(name=name) if name.lower() not in _TAKE_ANYTHING and _is_mixed(part, names, text):

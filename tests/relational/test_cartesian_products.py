@@ -166,3 +166,25 @@ def test_sides_that_mix_two_patterns_are_separated() -> None:
                         mixed.query(text)
                     continue
                 assert Counter(map(repr, mixed.query(text))) == want, condition
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(b:B), (c:C), (a:Absent) WHERE",
+        "(b:B)-[:R]->(c:C), (a:B&Absent) WHERE",
+        "(b:B), (c:C), (a)-[:NOTHING]->() WHERE",
+        "(b:B), (c:C), (a {nowhere: 1}) WHERE",
+        "(b:B), (c:C), (a) WHERE a:Absent AND",
+        "(b:B), (c:C), (a) WHERE a.nowhere > 1 AND",
+    ],
+)
+@pytest.mark.parametrize("condition", ["1 / b.x = c.x", "c.x / b.x > 1", "range(1, 2, b.x) = [c.x]", "1 / b.x > 0"])
+def test_nothing_is_computed_where_a_part_has_no_match(pattern: str, condition: str) -> None:
+    with graphdb.connect(threads=1) as db:
+        db.query("UNWIND range(0, 5) AS i CREATE (:B {x: i})-[:R]->(:C {x: i})")
+        for returned in ("b.x, c.x", "count(*)"):
+            rows = db.query(f"MATCH {pattern} {condition} RETURN {returned}").fetchall()
+            assert rows == ([] if returned != "count(*)" else [(0,)])
+        with pytest.raises(ExecutionError):  # where there are rows, it fails
+            db.query(f"MATCH {pattern.partition(', (a')[0]} WHERE {condition} RETURN b.x")

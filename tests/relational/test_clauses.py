@@ -259,6 +259,22 @@ def test_what_fails_while_sql_runs_has_its_place(db: graphdb.Database, text: str
     assert db.query("UNWIND [-7] AS x RETURN x / 2 + x % 2 AS y").scalar() == -4
 
 
+def test_what_is_looked_up_of_aggregates() -> None:
+    with graphdb.connect(threads=1) as db:
+        db.query("CREATE (:T {i: 1, l: [1, 2]})-[:R]->(:U)")
+        for text, found in {
+            "head(collect(a)).i": 1,
+            "collect(a)[0].i + max(a.i)": 2,
+            "labels(head(collect(a)))": ["T"],
+            "keys(head(collect(a)))": ["i", "l"],
+            "properties(head(collect(a)))": {"i": 1, "l": [1, 2]},
+            "startNode(head(collect(r))).i": 1,
+            "head(collect(a)):T": True,
+        }.items():
+            assert db.query(f"MATCH (a)-[r]->() RETURN {text}").scalar() == found, text
+            assert db.query(f"MATCH (a)-[r]->() WITH type(r) AS k, {text} AS x RETURN x").scalar() == found, text
+
+
 # --- EXPLAIN ---------------------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from graphdb.common.stopping import check_stop
 from graphdb.common.values.types import INTEGER, Column, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced
+from graphdb.pattern.absent import has_no_match
 from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import conjuncts
 from graphdb.pattern.free import SUBQUERIES, free_variables
@@ -133,7 +134,7 @@ class Lowering(Matches):
                 rest = _starred(matches, _measured(matches, rest[len(matches) :]))
                 if relation is UNIT and not clause.optional and not self._within and len(rest) == 1:
                     matches = self._with_vertex_sets(matches)
-                groups = [matches] if clause.optional else apart(matches, relation.variables)
+                groups = [matches] if clause.optional else apart(matches, relation.variables, self._is_empty)
                 for i, group in enumerate(groups):
                     then = [*chain.from_iterable(groups[i + 1 :]), *rest]
                     fresh = relation is UNIT and not clause.optional
@@ -157,6 +158,10 @@ class Lowering(Matches):
                 assert isinstance(clause, ast.WithClause)
                 relation = self._with(relation, clause)
         return Projection("SELECT 1 AS one WHERE FALSE", {}, ())  # a procedure was called for what it does
+
+    def _is_empty(self, paths: Iterable[ast.PathPattern], conditions: Iterable[ast.Expression]) -> bool:
+        """Whether paths have no match for certain."""
+        return has_no_match(paths, conditions, self._snapshot.names, self._text)
 
     def _invoked(self, relation: Relation, clause: ast.ProcedureClause, live: Collection[str]) -> Relation:
         """Join rows with those that a procedure yields for each, or for all with the same arguments."""

@@ -72,8 +72,32 @@ def returns_each(returns: ast.ReturnClause) -> bool:
 
 
 def combines_aggregates(items: Iterable[ast.ReturnItem]) -> bool:
-    """Whether something that depends on the row stands beside an aggregate in an expression: it is made of keys."""
-    return any(contains_aggregate(item.expression) and _names_keys(item.expression, frozenset()) for item in items)
+    """Whether what is made of an aggregate takes more than it: keys that stand beside it, or a look into the graph.
+
+    The rows are grouped by themselves then: what SQL looks up it joins, and no join is by an aggregate.
+    """
+    of = [item.expression for item in items if contains_aggregate(item.expression)]
+    return any(_names_keys(each, frozenset()) or _looks_up(each) for each in of)
+
+
+_LOOK_UP = frozenset("labels iri keys properties type graphs lang datatype".split())
+"""Functions that look up something of a vertex or edge."""
+
+
+def _looks_up(node: object) -> bool:
+    """Whether something is looked up of what an aggregate yields, if that is a vertex or an edge."""
+    if is_aggregate(node) or not any(map(_may_yield_elements, aggregates_in(node))):
+        return False
+    looks = isinstance(node, ast.Property | ast.LabelPredicate | ast.MapProjection)
+    looks = looks or (isinstance(node, ast.FunctionCall) and node.name.lower() in _LOOK_UP)
+    return looks or any(map(_looks_up, parts_of(node)))
+
+
+def _may_yield_elements(call: object) -> bool:
+    """Whether an aggregate may yield a vertex or an edge, or a list of them."""
+    if not isinstance(call, ast.FunctionCall):
+        return False
+    return call.name.lower() == "collect" or any(isinstance(argument, ast.Variable) for argument in call.arguments)
 
 
 def _names_keys(node: object, local: frozenset[str]) -> bool:
