@@ -259,6 +259,15 @@ def test_matches_of_edges(graphs: list[Graph], at: int, question: Any, scanned: 
         _compare_all(database, query, want)
 
 
+@pytest.mark.parametrize(("labels", "want"), [("L", 0), ("K|L", 1)])
+def test_edges_among_those_that_conditions_leave_have_labels_that_others_leave(labels: str, want: int) -> None:
+    with graphdb.connect() as database, mock.patch.object(choices, "_SCANNED", 0):
+        database.query("CREATE (a:N), (b:N), (a)-[:L {x: 1}]->(a), (b)-[:L {x: 1}]->(b), (a)-[:K {x: 1}]->(a)")
+        query = f"MATCH (a)-[r:{labels} {{x: 1}}]->(a) WHERE type(r) = 'K' RETURN count(*)"
+        with mock.patch.object(subsets, "_PLANNED", -(1 << 60)):
+            assert database.query(query).fetchall() == [(want,)]
+
+
 @st.composite
 def counts(draw: st.DrawFn) -> tuple[str, list[Link], str, list[tuple[str, Value | str]]]:
     """Numbers of matches of patterns without conditions, in all or by a vertex; several clauses are one pattern."""

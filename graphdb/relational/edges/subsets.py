@@ -144,6 +144,8 @@ def _subset(
     table, graph = snapshot.edges.table(choice.labels), snapshot.graph
     between = _Between(graph.vertices, edge.directed, joining)
     chosen = np.flatnonzero(choice.fulfil)
+    if not set(choice.labels) <= set(edge.labels):  # of which a condition, as type(r) = 'K', has left fewer
+        chosen = chosen[np.isin(table.labels[table.kind[chosen]], edge.labels)]
     chosen = chosen[between(table.starts[chosen], table.ends[chosen])]
     kinds, starts, ends = table.labels[table.kind[chosen]], table.starts[chosen], table.ends[chosen]
     if choice.parallel:
