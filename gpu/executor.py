@@ -481,6 +481,11 @@ class GpuExecutor:
         except OutOfRange:
             if self._beside_host:
                 raise
+        except MemoryLimitError as error:
+            if self.hint == "sums":
+                raise
+            _log.info("the matches of a query are enumerated, since sums need more memory: %s", error)
+            timings_of(plan, counting).rule_out("count")
         except Refused as error:  # these sums, by this device: the matches are left
             _log.info("the matches of a query are enumerated, not counted by programs: %s", error)
             timings_of(plan, counting).rule_out("count")

@@ -147,8 +147,12 @@ class DeviceLists:
         return known[relation]
 
 
-def device_lists(graph: DeviceGraph, partitions: Mapping[Relation, Partition], vertices: int) -> DeviceLists:
+def device_lists(
+    graph: DeviceGraph, partitions: Mapping[Relation, Partition], vertices: int, vectors: int = 0
+) -> DeviceLists:
     """The lists of some relations by rank, cached with the first of them.
+
+    Where not all of them fit the device, they leave room for so many ``vectors`` of a number of 64 bits for each rank.
 
     Raises
     ------
@@ -165,7 +169,8 @@ def device_lists(graph: DeviceGraph, partitions: Mapping[Relation, Partition], v
         ranks = rank_relations(partitions, vertices)
         if ranks is None:
             raise Unsupported("more than 32 bits of vertices or edges")
-        graph.residency.place([_lists_of(ranked) for ranked in {id(r): r for r in ranks.relations.values()}.values()])
+        different = {id(ranked): ranked for ranked in ranks.relations.values()}.values()
+        graph.residency.place([_lists_of(ranked) for ranked in different], 8 * vectors * len(ranks.vertices))
         copies: dict[int, tuple[Any, ...]] = {}
         for ranked in ranks.relations.values():
             if id(ranked) not in copies:

@@ -22,12 +22,12 @@ from graphdb.gpu.counting.cliques import Shape, book_of, launch_cliques, shape_f
 from graphdb.gpu.counting.code_generation import GeneratedCode, generate_code
 from graphdb.gpu.counting.lists import DeviceLists, device_lists
 from graphdb.gpu.counting.registers import WARP_BYTES, Unsupported, Values
-from graphdb.gpu.counting.weights import Weights
+from graphdb.gpu.counting.weights import Weights, weights_of
 from graphdb.gpu.data.graph import DeviceGraph, address
 from graphdb.gpu.data.residency import lists_of_oriented
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.checks import Relation
-from graphdb.plan.counting.plan import CountingPlan, Term, added_up
+from graphdb.plan.counting.plan import CountingPlan, Term, added_up, parts_of
 from graphdb.plan.counting.programs import Part, Weight
 from graphdb.plan.physical import CliqueCount
 from graphdb.plan.shares import Division
@@ -118,7 +118,7 @@ class DeviceCount:
         self.stop, self._plan, self._terms = StopFlag(self.device), plan, plan.terms
         with self.device.active():
             self.device.module("count_weights", {}, check=check)
-            self._lists = device_lists(self.graph, plan.partitions, plan.vertices)
+            self._lists = device_lists(self.graph, plan.partitions, plan.vertices, _vectors(plan))
             self._numbers = {relation: number for number, relation in enumerate(plan.partitions)}
             self._prepare()
         self._check = None
@@ -436,6 +436,12 @@ class DeviceCount:
     def _clean(self) -> None:
         if self._scratch is not None:
             self._scratch.fill(0)
+
+
+def _vectors(plan: CountingPlan) -> int:
+    """How many numbers of 64 bits a plan's sums keep for each rank: its weights, and a task for each root of loops."""
+    parts = parts_of(plan.terms)
+    return sum(bool(weight.messages) for weight in weights_of(parts)) + sum(bool(part.levels) for part in parts)
 
 
 @lru_cache(maxsize=256)

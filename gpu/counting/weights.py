@@ -27,6 +27,18 @@ Ints = NDArray[np.int64]
 VARIANTS["count_weights"] = ({},)
 
 
+def weights_of(parts: Iterable[Part]) -> set[Weight]:
+    """All weights of some parts, and those that hang off them."""
+    weights: set[Weight] = set()
+    pending = [weight for part in parts for weight in (part.root, *part.weights)]
+    while pending:
+        weight = pending.pop()
+        if weight not in weights:
+            weights.add(weight)
+            pending += [child for _, child in weight.messages]
+    return weights
+
+
 class _Reported:
     """What weighings report: the greatest value each, and whether one may not fit.  All are read at once.
 
@@ -109,14 +121,7 @@ class Weights:
 
     def _most_weighings(self, parts: Iterable[Part]) -> int:
         """How many weighings there are at most: a product per message, and a sum over each relation's lists."""
-        weights: set[Weight] = set()
-        pending = [weight for part in parts for weight in (part.root, *part.weights)]
-        while pending:
-            weight = pending.pop()
-            if weight not in weights:
-                weights.add(weight)
-                pending += [child for _, child in weight.messages]
-        return sum(len(weight.messages) + len(self._lists.longest) for weight in weights)
+        return sum(len(weight.messages) + len(self._lists.longest) for weight in weights_of(parts))
 
     def candidates(self, weight: Weight) -> Ints:
         """The candidates that pass all filters, as vertices; of one filter, its own array."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import mmap
 import platform
 from collections import Counter
@@ -16,14 +17,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphdb.common.errors import MemoryLimitError
 from graphdb.execute.host import HostExecutor
+from graphdb.gpu.costs import timings_of
 from graphdb.gpu.data import divided, residency
 from graphdb.gpu.data.divided import TOGETHER, VertexBlocks, can_be_divided, divide
 from graphdb.gpu.data.pages import heat, hottest
 from graphdb.gpu.data.pinned import Pinned
 from graphdb.gpu.data.residency import lists_of_oriented, lists_of_plan, offsets_of
 from graphdb.grammar.syntax import MatchMode
-from graphdb.plan.executor import Traffic
+from graphdb.plan.executor import Control, Traffic
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
@@ -31,7 +34,7 @@ from graphdb.storage.graph.derived import orientation
 from tests import emulator
 from tests.execute.test_host import pattern
 from tests.gpu.executors import EMULATED, SMALL, device_executor, paged
-from tests.gpu.patterns import graph_of, pattern_of
+from tests.gpu.patterns import PATTERNS, graph_of, pattern_of
 from tests.gpu.test_device import TRIANGLE
 
 MAP_32BIT = 0x40 if platform.machine() == "x86_64" else 0
@@ -171,6 +174,24 @@ def test_sums_over_lists_larger_than_the_budget(part: int) -> None:
         assert pages.host > 0
         del plan, graph
         assert freed(device)
+
+
+@EMULATED
+def test_sums_leave_room_for_what_they_keep_for_each_rank() -> None:
+    """Where even that does not fit, the matches are found."""
+    from graphdb.gpu.executor import GpuExecutor
+
+    (graph, label), host = graph_of(2_000, 16_000, 2), HostExecutor(1)
+    plan = make_plan(pattern_of(PATTERNS["4-cycle"], label), graph, counting="always")
+    with emulator.installed():
+        wanted, pinned = host.count(plan), GpuExecutor(0, hint="sums", memory_limit=100_000)
+        assert pinned.count(plan) == wanted > 0
+        with mock.patch.object(pinned._counter, "count", side_effect=MemoryLimitError("too little")):
+            with pytest.raises(MemoryLimitError):
+                pinned.count(plan)
+            pinned.hint = "auto"
+            assert pinned._summed(plan, True, lambda: pinned._counter.count(plan, Control())) is None
+        assert timings_of(plan, True).measured("count") == math.inf
 
 
 @EMULATED
