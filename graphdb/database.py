@@ -32,7 +32,7 @@ from graphdb.common.config import Budget, Executors, cores, memory_bytes
 from graphdb.common.errors import GraphDBError, NotSupportedError, ParameterError, StorageError
 from graphdb.common.other_names import OtherNames
 from graphdb.common.other_names import by_name as named_by
-from graphdb.common.progress import Progress
+from graphdb.common.progress import Progress, progress_of
 from graphdb.common.stopping import seconds_of
 from graphdb.dispatch.interface.transfer import Transfer
 from graphdb.dispatch.parameters import Parameters, by_name
@@ -114,6 +114,7 @@ class Database(Transfer, OtherNames):
             )
         read_only = flag_of(read_only, "read_only") or cluster is not None  # workers open the file, too
         subclasses, untrusted = flag_of(subclasses, "subclasses"), flag_of(untrusted, "untrusted")
+        shown = progress_of(progress)
         if device not in ("auto", "cpu") and cluster is None:  # raise now what the first query would
             from graphdb.execute.devices import check_devices
 
@@ -128,7 +129,7 @@ class Database(Transfer, OtherNames):
         freed_memory.retain(budget.rows)
         spilled = path_of(spill, "spill") if spill is not None else None
         self._state = State(self.path, self.threads, budget, spilled, read_only, subclasses, untrusted, shared)
-        self._state.progress = progress
+        self._state.progress = shown
         if self.path != ":memory:" and not read_only:
             sweep(SPILLED, spilled)
             sweep(EXPORTED, os.path.dirname(os.path.abspath(self.path)))
@@ -299,7 +300,7 @@ class Database(Transfer, OtherNames):
 
     @progress.setter
     def progress(self, shown: Progress | bool | None) -> None:
-        self._state.progress = shown
+        self._state.progress = progress_of(shown)
 
     @property
     def untrusted(self) -> bool:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from graphdb.common.arguments import brief
+from graphdb.common.errors import ParameterError
 from graphdb.common.render import duration
 
 if TYPE_CHECKING:
@@ -33,9 +35,28 @@ _STROKE = 0.2
 """Seconds between two looks of a bar in a notebook."""
 
 
+def progress_of(given: Progress | bool | None) -> Progress | bool | None:
+    """Return what a caller gave as ``progress``.
+
+    Raises
+    ------
+    ParameterError
+        It is no function, nor True, False or None.
+    """
+    if given is None or isinstance(given, bool) or callable(given):
+        return given
+    raise ParameterError(f"progress is True, False or a function, found {brief(given)}")
+
+
 def watching(progress: Progress | bool | None) -> AbstractContextManager[Progress | None]:
-    """What reports progress while a statement runs: the given function; with True a bar; else nothing."""
-    if callable(progress):
+    """What reports progress while a statement runs: the given function; with True a bar; else nothing.
+
+    Raises
+    ------
+    ParameterError
+        It is none of these.
+    """
+    if callable(progress := progress_of(progress)):
         return nullcontext(_marking(progress))
     return bar() if progress else nullcontext(None)
 

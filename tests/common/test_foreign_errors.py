@@ -111,6 +111,21 @@ def test_errors_of_others_are_ours(name: str) -> None:
         assert db.query("MATCH (n) RETURN count(*)").scalar() == 1
 
 
+def test_wrong_settings_are_named(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").touch()
+    wrong: list[tuple[str, Any]] = [("progress", 3), ("spill", 3)]
+    wrong += [("spill", tmp_path / name) for name in ("none/below", "file", "file/below")]
+    for setting, value in wrong:
+        with pytest.raises(GraphDBError, match=f"^{setting}"):
+            graphdb.connect(**{setting: value})
+    with graphdb.connect(spill=tmp_path / "made", progress=False) as db:
+        with pytest.raises(ParameterError, match=r"^progress"):
+            db.progress = "yes"  # type: ignore[assignment]
+        with pytest.raises(ParameterError, match=r"^progress"):
+            db.load(io.BytesIO(b"<e:a> <e:p> <e:b> .\n"), "nt", progress=3)  # type: ignore[arg-type]
+        assert db.query("MATCH (n) RETURN count(*)").scalar() == 0
+
+
 def test_places_of_lone_surrogates() -> None:
     with graphdb.connect() as db, pytest.raises(ParseError) as found:
         db.sql(f"SELECT 1,\n  '{LONE}'")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, time
 from decimal import Decimal
 from pathlib import Path
 
@@ -151,6 +152,31 @@ def test_dates_before_our_era_and_numbers_beyond_64_bits_can_be_read(tmp_path: P
         assert len(db.query("MATCH (a)-[:died]->(d) RETURN d").fetchall()) == 2
         assert "44" in str(db.query("MATCH (a) RETURN a.at").scalar())
         assert "44" in str(db.query("MATCH (a) RETURN a.died").scalar())
+
+
+def test_the_midnight_that_ends_a_day_is_the_next_ones(tmp_path: Path) -> None:
+    """XML Schema 1.1, Datatypes, §3.3.7.2; of one value and of one among several, which are read in another way."""
+    texts = [
+        ("2024-02-29T24:00:00", "dateTime", datetime(2024, 3, 1)),
+        ("2024-12-31T24:00:00.00Z", "dateTime", datetime(2025, 1, 1, tzinfo=UTC)),
+        ("2024-12-31T24:00:00-05:00", "dateTime", datetime(2025, 1, 1, 5, tzinfo=UTC)),
+        ("24:00:00", "time", time(0)),
+        ("24:00:00.0+00:00", "time", time(0, tzinfo=UTC)),
+        ("2024-02-29T24:00:01", "dateTime", "2024-02-29T24:00:01"),
+        ("2024-02-30T24:00:00", "dateTime", "2024-02-30T24:00:00"),
+    ]
+    data = "".join(
+        f'<urn:a> <urn:p:all> "{text}"^^<{XSD}{type}> .\n<urn:a> <urn:p:p{i}> "{text}"^^<{XSD}{type}> .\n'
+        for i, (text, type, _) in enumerate(texts)
+    )
+    with opened(tmp_path, data) as db:
+        expected = [value for *_, value in texts]
+        single = ", ".join(f"a.p{i}" for i in range(len(texts)))
+        assert [*db.query(f"MATCH (a) RETURN {single}").fetchall()[0]] == expected
+        found = [value for (value,) in db.query("MATCH (a)-[:all]->(v) RETURN v").fetchall()]
+        assert {(type(v), v) for v in found} == {(type(v), v) for v in expected}
+        several = db.query("MATCH (a) RETURN a.all").scalar()
+        assert {(type(v), v) for v in several} == {(type(v), v) for v in expected}
 
 
 def test_a_timeout_error_names_the_timeout(db: graphdb.Database) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from graphdb.common.duckdb import progress_bar
-from graphdb.common.duckdb.errors import failure, is_signal, is_stop, opening_error, refuse_no_path, refuse_others
+from graphdb.common.duckdb.errors import failure, is_signal, is_stop, opening_error, refuse_no_spill, refuse_others
 from graphdb.common.duckdb.fetch import abandon, is_open, rows_of
 from graphdb.common.duckdb.identifiers import OURS, quoted
 from graphdb.common.duckdb.open_files import made, opened
@@ -75,7 +75,7 @@ class Connection:
     Raises
     ------
     StorageError
-        The file is not a database, is locked by another process, or cannot be created there.
+        The file is not a database, is locked by another process, or cannot be created there; or ``spill`` is no folder.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Connection:
         if memory_limit is not None:
             config["memory_limit"] = f"{max(memory_limit, 64 << 20)}B"
         if spill is not None:
-            refuse_no_path(spill)
+            refuse_no_spill(spill)
             config["temp_directory"] = spill
         if untrusted:
             config["enable_external_access"] = "false"

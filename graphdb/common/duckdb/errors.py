@@ -23,6 +23,16 @@ def refuse_no_path(path: str) -> None:
         raise StorageError(f"'{path}' is no path", hint="it has a character that no path has")
 
 
+def refuse_no_spill(path: str) -> None:
+    """Refuse a folder to spill to that is none and cannot be made: DuckDB looks only when it needs it."""
+    refuse_no_path(path)
+    there = os.path.abspath(path)
+    if os.path.isdir(there) or (not os.path.lexists(there) and os.path.isdir(os.path.dirname(there))):
+        return
+    what = "is no folder" if os.path.exists(there) else "is in a folder that is not there"
+    raise StorageError(f"spill: '{path}' {what}", hint="spill is the folder for what does not fit into memory")
+
+
 def refuse_others(path: str) -> None:
     """Refuse a file that is no database of DuckDB's before DuckDB asks the network for what may read it.
 

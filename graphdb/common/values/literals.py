@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -107,6 +108,10 @@ def _item_text(value: Any) -> str | None:
     return f"{json.dumps(literal[0])}^^<{literal[1]}>"
 
 
+_DAY_END = re.compile(r"(^|T)24(?=:00:00(?:\.0+)?(?:Z|[+-]|$))")
+"""The hour of the midnight that ends a day, which XML Schema has (1.1 Datatypes, §3.3.7.2) and openCypher has not."""
+
+
 def value_of(lexical: str, datatype: str | None) -> Any:
     """Return the value of a literal that SQL does not hold; its text where it is malformed."""
     try:
@@ -157,6 +162,9 @@ def _temporal_of(lexical: str, name: str) -> Any:
     kind = kinds.get(name)
     if kind is None:
         return Decimal(lexical) if name == "decimal" else lexical
+    if name in ("dateTime", "time") and (end := _DAY_END.search(lexical)) is not None:
+        midnight: Any = build.parse(kind, lexical[: end.end() - 2] + "00" + lexical[end.end() :])
+        return replace(midnight, days=midnight.days + 1) if name == "dateTime" else midnight
     return build.parse(kind, lexical)
 
 
