@@ -277,27 +277,29 @@ class _Writer(RegisterCode):
         source_kind = "u32" if self.registers[made.source].type == "u32" else "u64"
         say(f"u64 {sent} = 0;")
         body = f"List to = {{nullptr, 0}}; if (v) to = {self.sent_to(made)}; {sent} += to.count;\n"
-        body += f"each_of_lists(to.ids, to.count, v, [&](int z, {source_kind} s) {{ {take} }});"
+        body += f"{self.each_sent_to(made)}[&](int z, {source_kind} s) {{ {take} }});"
         self.scan(made.source, team, body)
         say(f"{sent} = {team}::sum({sent});")
         say(f"{team}::sync();")
 
     def _through_total(self, made: Through, level: int, team: str, linear: bool, take: str, finish: str) -> None:
-        """Send to all neighbours, and add up what arrives, which leaves zeros: where shared memory has room for a range
-        of ranks, one range after the other.
+        """Send to all neighbours, or where these are what the root is to them, to those up to it; and add up what
+        arrives, which leaves zeros: where shared memory has room for a range of ranks, one range after the other.
         """
         say, out = self.lines.append, self.registers[made.out]
-        d, first = f"D{made.out}", "low" if out.span else "0"
-        count, place = ("(u32)(end - low)", "z - low") if out.span else ("(u32)vertices", "z")
+        d, first, last = f"D{made.out}", "low" if out.span else "0", "x0 + 1" if made.mirrored else "(int)vertices"
+        count, place = ("(u32)(end - low)", "z - low") if out.span else (f"(u32)({last})", "z")
+        both = "(1 + (z < x0)) * " if made.mirrored else ""
 
         def gain(value: str) -> str:
-            exact, rough = f"raised({value}, {made.power}){finish}", f"raised((double){value}, {made.power}){finish}"
+            exact = f"{both}raised({value}, {made.power}){finish}"
+            rough = f"{both}raised((double){value}, {made.power}){finish}"
             return f"acc += {exact}; big += {rough};"
 
         say("{ u64 acc = 0; double big = 0;")
         if out.span:
-            say(f"for (int low = 0; low < (int)vertices; low += {out.span}) {{")
-            say(f"const int end = low + min({out.span}, (int)vertices - low);")
+            say(f"for (int low = 0; low < {last}; low += {out.span}) {{")
+            say(f"const int end = low + min({out.span}, {last} - low);")
         self._send_all(made, team, f"{take}add_to({d}, {place}, ({out.type})s);")
         say(f"if (sent{made.out} > {count} / 2) {{")
         say(f"for (u32 at = {team}::rank(); at < {count}; at += {team}::size()) {{")

@@ -193,12 +193,17 @@ class RegisterCode(Layout):
         of = f"list<{made.forward.order}>(R{self.relation(made.forward)}, y)"
         return f"within({of}, low, end)" if self.registers[made.out].span else of
 
+    def each_sent_to(self, made: Through) -> str:
+        """The beginning of a call that goes through such lists."""
+        part = made.mirrored and not self.registers[made.out].span
+        return f"each_of_lists{'_to(x0, ' if part else '('}to.ids, to.count, v, "
+
     def send(self, made: Through, team: str, take: str) -> None:
         """``take`` is run for each neighbour ``z`` of each entry of the source, with its value ``s``."""
         of = self.sent_to(made)
         kind = "u32" if self.registers[made.source].type == "u32" else "u64"
         body = f"List to = {{nullptr, 0}}; if (v) to = {of}; sent += to.count;\n"
-        body += f"each_of_lists(to.ids, to.count, v, [&](int z, {kind} s) {{ {take} }});"
+        body += f"{self.each_sent_to(made)}[&](int z, {kind} s) {{ {take} }});"
         self.lines.append("{ u64 sent = 0;")
         self.scan(made.source, team, body)
         self.lines.append("(void)sent; }")

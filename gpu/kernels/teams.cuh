@@ -220,3 +220,20 @@ __device__ __forceinline__ void each_of_lists(const int *ids, u32 count, Value v
     for (; k < n; k += WARP) take(__ldg(list + k), sent);
   }
 }
+
+// The same of sorted lists, for the entries up to `last`.
+template <typename Value, typename Take>
+__device__ __forceinline__ void each_of_lists_to(int last, const int *ids, u32 count, Value value, Take take) {
+  for (u32 left = __ballot_sync(FULL, value != 0 && count > 0); left; left &= left - 1) {
+    int owner = __ffs(left) - 1;
+    const int *list = (const int *)__shfl_sync(FULL, (u64)ids, owner);
+    u32 n = __shfl_sync(FULL, count, owner);
+    Value sent = __shfl_sync(FULL, value, owner);
+    for (u32 k = LANE, more = 1; more; k += 2 * WARP) {
+      const int a = k < n ? __ldg(list + k) : last + 1, b = k + WARP < n ? __ldg(list + k + WARP) : last + 1;
+      if (a <= last) take(a, sent);
+      if (b <= last) take(b, sent);
+      more = __all_sync(FULL, b <= last);
+    }
+  }
+}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import cycle
 from typing import Any
@@ -20,6 +22,7 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.counting import nested_loops
 from graphdb.plan.counting.costs import CountingCosts
+from graphdb.plan.counting.programs import Through
 from graphdb.plan.executor import Control
 from graphdb.plan.passes import counting
 from graphdb.plan.passes.pipeline import make_plan
@@ -100,6 +103,46 @@ def simple_cases(draw: st.DrawFn) -> Case:
     return Case(source_of(data), data, pattern)
 
 
+@st.composite
+def between(draw: st.DrawFn) -> Case:
+    """Two or three vertices that two others, which are alike, are joined with by one or two labels, either way."""
+    size = draw(st.integers(3, 6))
+    triple = st.tuples(st.integers(0, size - 1), st.sampled_from([1, 2]), st.integers(0, size - 1))
+    data = Data(draw(st.sets(triple, min_size=6, max_size=24)) | {(0, 1, 2), (1, 2, 2)}, size, 0, None)
+    middle, labels = draw(st.integers(2, 3)), draw(st.sampled_from([(1,), (1, 2)]))
+    away, directed = draw(st.booleans()), draw(st.booleans())
+    pairs = [(end, 2 + at) if away else (2 + at, end) for end in (0, 1) for at in range(middle)]
+    if draw(st.booleans()):  # each end has a leaf
+        pairs += [(0, 2 + middle), (1, 3 + middle)]
+    chosen = draw(st.none() | st.sets(st.integers(0, size - 1), min_size=2))
+    candidates = None if chosen is None else np.array(sorted(chosen))
+    count = 1 + max(map(max, pairs))
+    pattern = PatternGraph(
+        tuple(PatternVertex(f"v{i}", candidates if i < 2 else None) for i in range(count)),
+        tuple(PatternEdge(f"e{i}", a, b, labels, directed, 0) for i, (a, b) in enumerate(pairs)),
+        (Clause(draw(st.sampled_from(list(MatchMode))), tuple(range(count))),),
+    )
+    return Case(source_of(data), data, pattern)
+
+
+@pytest.mark.parametrize("overflows", [False, True])
+def test_two_ends_that_are_alike(overflows: bool) -> None:
+    """Of two vertices that are to each other what the other is, one sends to the other, for both."""
+    mirrored = []
+
+    @EXAMPLES
+    @given(between())
+    def compared(case: Case) -> None:
+        plan = make_plan(replace(case.pattern, count_only=True), DataGraph(case.source), counting="always")
+        if plan.counting is not None and check(case, DataGraph(case.source)):
+            parts = [part for term in plan.counting.terms for part in term.parts]
+            mirrored.extend(part.levels[0].instructions[-1] for part in parts if len(part.levels) == 1)
+
+    with counted_modulo_primes() if overflows else nullcontext():
+        compared()
+    assert sum(isinstance(each, Through) and each.mirrored for each in mirrored) > 20
+
+
 @EXAMPLES
 @given(simple_cases())
 def test_cyclic_patterns(case: Case) -> None:
@@ -145,10 +188,9 @@ def test_whatever_is_expected_to_be_cheap(case: Case, layer: Any, dtype: Any, fi
         check(case, graph, TWO)
 
 
-@EXAMPLES
-@given(st.one_of(simple_cases(), cases(most_vertices=5)))
-def test_numbers_too_large_for_int64(case: Case) -> None:
-    """Where int64 does not do, remainders modulo primes give the same number."""
+@contextmanager
+def counted_modulo_primes() -> Iterator[None]:
+    """As where int64 does not do."""
     total = count._Parts.total
 
     def overflowing(run: Any, part: Any, modulus: int) -> int:
@@ -162,6 +204,14 @@ def test_numbers_too_large_for_int64(case: Case) -> None:
             crt, "primes", return_value=(5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
         ),
     ):
+        yield
+
+
+@EXAMPLES
+@given(st.one_of(simple_cases(), cases(most_vertices=5)))
+def test_numbers_too_large_for_int64(case: Case) -> None:
+    """Where int64 does not do, remainders modulo primes give the same number."""
+    with counted_modulo_primes():
         check(case, DataGraph(case.source))
 
 

@@ -102,8 +102,8 @@ def complete(size: int) -> DataGraph:
 
 @pytest.fixture
 def cheap() -> Iterator[None]:
-    """Planning as if a choice were counted as fast as other counts go through an element."""
-    with mock.patch.object(pipeline, "CHOICE", 1.0):
+    """Planning as if two choices were counted as fast as other counts go through an element."""
+    with mock.patch.object(pipeline, "CHOICE", 0.5):
         yield
 
 

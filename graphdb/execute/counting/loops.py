@@ -56,7 +56,7 @@ class Loops:
             begin = len(code)
             code += [_row(instruction, numbers, closed) for instruction in level.instructions]
             levels.append((begin, len(code), level.register))
-        text = (np.array(levels, np.int64), np.array(code, np.int64).reshape(-1, 14))
+        text = (np.array(levels, np.int64), np.array(code, np.int64).reshape(-1, 15))
         program = (*text, *tables, self._run.partitions, addresses)
         lengths = list_lengths(self._run.partition(part.root_bundles[0].members[0]), roots)
         order = np.argsort(-lengths, kind="stable")
@@ -153,20 +153,21 @@ def _row(instruction: Instruction, numbers: dict[Bundle, int], numbers_of_closed
     """An instruction as a kernel reads it.
 
     (what, out, a, b, bundle, back, weight, power, local, local back, certain, total,
-    closed, anchor)
+    closed, anchor, mirrored)
     """
     match instruction:
         case Load(out, at, bundle, weight):
-            return (0, out, at, -1, numbers[bundle], -1, weight, 1, -1, -1, 0, 0, -1, 0)
+            return (0, out, at, -1, numbers[bundle], -1, weight, 1, -1, -1, 0, 0, -1, 0, 0)
         case Intersect(out, source, at, bundle, local):
-            return (1, out, source, at, numbers[bundle], -1, -1, 1, local, -1, 0, 0, -1, 0)
-        case Through(out, source, mask, forward, backward, weight, power, local, back, certain, total, closed, anchor):
-            pairs = numbers_of_closed.get(closed, -1) if closed is not None else -1
-            ends = (numbers[forward], numbers[backward])
-            return (2, out, source, mask, *ends, weight, power, local, back, int(certain), total, pairs, max(anchor, 0))
+            return (1, out, source, at, numbers[bundle], -1, -1, 1, local, -1, 0, 0, -1, 0, 0)
+        case Through(out, source, mask, forward, backward, weight, power, local, back, certain, total):
+            pairs = -1 if instruction.closed is None else numbers_of_closed.get(instruction.closed, -1)
+            how = (weight, power, local, back, int(certain), total, pairs)
+            ends, anchor = (numbers[forward], numbers[backward]), max(instruction.anchor, 0)
+            return (2, out, source, mask, *ends, *how, anchor, int(instruction.mirrored))
         case Total(source, power):
-            return (3, -1, source, -1, -1, -1, -1, power, -1, -1, 0, 0, -1, 0)
+            return (3, -1, source, -1, -1, -1, -1, power, -1, -1, 0, 0, -1, 0, 0)
         case Accumulate(source, at, bundle, power, local):
-            return (4, -1, source, at, numbers[bundle], -1, -1, power, local, -1, 0, 0, -1, 0)
+            return (4, -1, source, at, numbers[bundle], -1, -1, power, local, -1, 0, 0, -1, 0, 0)
         case Local(number, source, target, bundle, parent):
-            return (5, number, source, target, numbers[bundle], -1, -1, 1, parent, -1, 0, 0, -1, 0)
+            return (5, number, source, target, numbers[bundle], -1, -1, 1, parent, -1, 0, 0, -1, 0, 0)

@@ -37,6 +37,8 @@ _PROBE = 8.0
 """What finding one value in a list by search costs, in elements scanned."""
 _TRY = 30_000.0
 """What trying one more vertex in an order of loops costs, in elements that sixteen cores go through meanwhile."""
+MIRRORED = 0.7
+"""What sending to half of the vertices takes of the time for all, as measured: lists are searched for where that ends."""
 _PUSH = 1.2
 """What adding to a neighbour's value costs, in values read."""
 
@@ -119,7 +121,9 @@ class _Search:
         state = self._cheapest()
         made = [[make(*values) for make, values in level] for level in state.levels]
         levels, locals = _with_locals(_with_tallies(made), state, self._bundles, self._costs)
-        root = state.bound[0]
+        root, cost = state.bound[0], state.cost
+        if root != self._root and (mirrored := _mirrored(levels, self._weight[root])) is not None:
+            levels, cost = mirrored, MIRRORED * cost
         return Part(
             root=self._weights[root],
             root_bundles=tuple(bundle for (a, _), bundle in self._bundles.items() if a == root),
@@ -132,7 +136,7 @@ class _Search:
             locals=locals,
             multiple=multiple,
             rooted=root == self._root,
-            cost=state.cost + outside,
+            cost=cost + outside,
         )
 
     def _cheapest(self) -> _State:
@@ -335,6 +339,17 @@ def _with_tallies(levels: list[list[Instruction]]) -> list[list[Instruction]]:
                 out.append(instruction)
         fused.append(out)
     return fused
+
+
+def _mirrored(levels: list[list[Instruction]], root_weight: int) -> list[list[Instruction]] | None:
+    """The same where the only loop sends what it loads to vertices that are to its root what the root is to them, and
+    have its weight: of two such vertices, one sends to the other.  None where that is not so.
+    """
+    match levels:
+        case [[Load(loaded, 0, near), Through(_, source, -1, _, back, weight, total=1) as last]]:
+            alike = source == loaded and back == near and not near.order and weight == root_weight
+            return [[levels[0][0], replace(last, mirrored=True)]] if alike else None
+    return None
 
 
 def _sources(instruction: Instruction) -> tuple[int, ...]:

@@ -117,6 +117,9 @@ class Through:
     """What both ends have in common with the vertex bound at level ``anchor``, found once for all: the backward lists
     are shorter for it."""
     anchor: int = -1
+    mirrored: bool = False
+    """Receivers are to the root what the root is to them: those before it stand for both and count twice, the root
+    itself counts once, and nothing is sent to those behind it."""
 
 
 @dataclass(frozen=True, slots=True)

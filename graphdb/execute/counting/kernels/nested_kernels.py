@@ -141,7 +141,7 @@ def nested(
     levels
         int64 [levels, 3]: first instruction, end, and the register that is looped over.
     code
-        int64 [instructions, 14]: (what, out, a, b, bundle, back, weight, power, local, local back, certain, total,
+        int64 [instructions, 15]: (what, out, a, b, bundle, back, weight, power, local, local back, certain, total,
         closed, anchor), as :mod:`graphdb.execute.counting.loops` writes them.
     bundles, members
         int64 [bundles, 5]: (first member, end, order, 0, plain); int64 [members, 2]: (partition, weighted).
@@ -184,7 +184,7 @@ def nested(
         while matches != 0 and at < levels[level, 1]:
             what, out, a, b, j, back = code[at, 0], code[at, 1], code[at, 2], code[at, 3], code[at, 4], code[at, 5]
             weighed, power, local, local_back = code[at, 6], code[at, 7], code[at, 8], code[at, 9]
-            total_power = code[at, 11]
+            total_power, mirror = code[at, 11], bound[0] if code[at, 14] != 0 else -1
             at += 1
             if what <= 2:
                 clear(values[out], indices[out], counts[out])
@@ -200,13 +200,13 @@ def nested(
                         counts[a], values[out], indices[out], modulus, flags, like,
                     )  # fmt: skip
                 elif quick(
-                    bundles, j, counts[a], tops[a], tops[b] if b >= 0 else 1, weighed, power, modulus, len(roots)
+                    bundles, j, counts[a], tops[a], tops[b] if b >= 0 else 1, weighed, power, modulus, 2 * len(roots)
                 ):
                     found = through_quickly(
                         partitions, members[bundles[j, 0], 0], members[bundles[back, 0], 0], bundles[j, 2], local,
                         local_back, lows, highs, pool, values[a], indices[a], counts[a], values[max(b, 0)],
                         indices[max(b, 0)], counts[b] if b >= 0 else -1, code[at - 1, 10] != 0, pairs, code[at - 1, 12],
-                        bound[code[at - 1, 13]], power, total_power > 0, values[out], indices[out], flags, like,
+                        bound[code[at - 1, 13]], mirror, power, total_power > 0, values[out], indices[out], flags, like,
                     )  # fmt: skip
                     if total_power > 0:
                         matches = times(matches, power_of(found, total_power, 0, flags), 0, flags)
@@ -216,7 +216,8 @@ def nested(
                     counts[out] = through(
                         bundles, j, back, local, local_back, members, partitions, lows, highs, pool, values[a],
                         indices[a], counts[a], values[max(b, 0)], indices[max(b, 0)], counts[b] if b >= 0 else -1,
-                        weights[weighed] if weighed >= 0 else 0, power, values[out], indices[out], modulus, flags, like,
+                        weights[weighed] if weighed >= 0 else 0, mirror, power, values[out], indices[out], modulus,
+                        flags, like,
                     )  # fmt: skip
                 if counts[out] == 0:
                     matches = 0

@@ -2,6 +2,8 @@
 
 In general, :func:`through`; and :func:`through_quickly` where everything certainly fits int64 (:func:`quick`).
 ``source`` and ``mask`` are vectors; parameters are those of :mod:`graphdb.execute.counting.kernels.vector_kernels`.
+``mirror`` is the root where receivers are to it what it is to them, else -1: nothing is sent to those behind it, and
+what arrives before it counts twice.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ def raised(value: int, power: int) -> int:
 def through(
     bundles: Ints, j: int, back: int, local: int, local_back: int, members: Ints, partitions: Ints, lows: Ints,
     highs: Ints, pool: Ints, source: Ints, source_indices: Ids, source_count: int, mask: Ints, mask_indices: Ids,
-    mask_count: int, weight: int, power: int, values: Ints, indices: Ids, modulus: int, flags: Ints, like: Ids,
+    mask_count: int, weight: int, mirror: int, power: int, values: Ints, indices: Ids, modulus: int, flags: Ints,
+    like: Ids,
 ) -> int:  # fmt: skip
     """A vector is sent along bundle ``j``; ``mask_count`` -1 is no mask: how much the result holds.
 
@@ -74,6 +77,8 @@ def through(
             break
         x = item(source_indices, i)
         address, begin, end = span(bundles, j, local, members, partitions, lows, highs, pool, x, like)
+        if mirror >= 0:
+            end = find(address, begin, end, mirror + 1, like)
         value = source[x]
         for at in range(begin, end):
             y = load(address, at, like)
@@ -93,7 +98,7 @@ def through(
             seen |= after
     if modulus == 0 and (seen < 0 or seen >= LIMIT):
         flags[1] = 1
-    if power == 1 and mask_count < 0 and weight == 0:
+    if power == 1 and mask_count < 0 and weight == 0 and mirror < 0:
         return count
     left = 0
     for i in range(count):
@@ -103,6 +108,8 @@ def through(
             value = times(value, mask[y], modulus, flags)
         elif weight != 0:
             value = times(value, load(weight, y, LONG), modulus, flags)
+        if y < mirror:
+            value = times(value, 2, modulus, flags)
         values[y] = value
         if value != 0:
             indices[left] = y
@@ -114,8 +121,8 @@ def through(
 def through_quickly(
     partitions: Ints, row: int, row_back: int, order: int, local: int, local_back: int, lows: Ints, highs: Ints,
     pool: Ints, source: Ints, source_indices: Ids, source_count: int, mask: Ints, mask_indices: Ids, mask_count: int,
-    certain: bool, pairs: Ints, closed: int, anchor: int, power: int, summed: bool, values: Ints, indices: Ids,
-    flags: Ints, like: Ids,
+    certain: bool, pairs: Ints, closed: int, anchor: int, mirror: int, power: int, summed: bool, values: Ints,
+    indices: Ids, flags: Ints, like: Ids,
 ) -> int:  # fmt: skip
     """:func:`through` for one relation that only tests, without weights, where everything certainly fits.
 
@@ -177,6 +184,8 @@ def through_quickly(
         else:
             ids = partitions[row, 3]
             begin, end = ordered(partitions, row, order, x, like)
+            if mirror >= 0:
+                end = find(ids, begin, end, mirror + 1, like)
             free = mask_count < 0
         if record:
             for at in range(begin, end):
@@ -209,8 +218,8 @@ def through_quickly(
                 indices[count] = y
                 count += 1
     elif not record and summed:
-        for y in range(len(values)):
-            result += raised(values[y], power)
+        for y in range(len(values) if mirror < 0 else mirror + 1):
+            result += raised(values[y], power) * (1 + (y < mirror))
             values[y] = 0
     elif not record:
         for y in range(len(values)):
@@ -221,7 +230,7 @@ def through_quickly(
     else:
         for i in range(count):
             y = item(indices, i)
-            total = raised(values[y], power)
+            total = raised(values[y], power) * (1 + (y < mirror))
             result += total
             values[y] = 0 if summed else total
     return result if summed else count
