@@ -38,7 +38,7 @@ _PROBE = 8.0
 _TRY = 30_000.0
 """What trying one more vertex in an order of loops costs, in elements that sixteen cores go through meanwhile."""
 MIRRORED = 0.7
-"""What sending to half of the vertices takes of the time for all, as measured: lists are searched for where that ends."""
+"""What sending to half of the vertices takes of the time for all, as measured: where that ends is searched for."""
 _PUSH = 1.2
 """What adding to a neighbour's value costs, in values read."""
 
