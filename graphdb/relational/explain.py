@@ -250,13 +250,15 @@ def _beside(columns: Sequence[Beside], names: Names, whose: str = "bindings") ->
     """Name the properties that are gathered for the bindings of a match, or for rows."""
     if columns:
         written = _labels(names)
-        gathered = (
-            f"{one.name} = whether {one.column} is {'|'.join(map(names.class_name, one.classes))}"
-            if one.label is None
-            else f"{one.name} = {written(one.label.id)} of {one.column}"
-            for one in columns
-        )
-        yield f"  gathered for the {whose}: {', '.join(gathered)}"
+
+        def gathered(one: Beside) -> str:
+            if one.described is not None:
+                return f"the {one.described.function} of {one.column}, as bits"
+            if one.label is None:
+                return f"whether {one.column} is {'|'.join(map(names.class_name, one.classes))}"
+            return f"{written(one.label.id)} of {one.column}"
+
+        yield f"  gathered for the {whose}: {', '.join(f'{one.name} = {gathered(one)}' for one in columns)}"
 
 
 def _projected(projection: Projection, names: Names) -> Iterator[str]:

@@ -349,6 +349,23 @@ class Rows:
         found = f"CASE WHEN {id_sql} IS NOT NULL THEN coalesce({alias}.value, []) END"
         return self._alive(vertex, vertex.made(found, list_of(STRING)))
 
+    def bits(self, vertex: SqlValue, function: str, bits: Sequence[tuple[int, int]]) -> str:
+        """Return SQL of the names that ``labels`` or ``keys`` lists of a vertex: a bit for each label's id."""
+        ids = ", ".join(f"({int(id)}, {1 << bit})" for id, bit in bits)
+        label, rows = (
+            ("object", f"label = {self._type_label}")
+            if function == "labels"
+            else ("label", f"object >= {LITERAL_BASE}")
+        )
+        relation = (
+            f"(SELECT t.subject, bit_or(m.bit::BIGINT) AS value FROM _graphdb.triple t JOIN (VALUES {ids}) m(id, bit) "
+            f"ON m.id = t.{label} WHERE t.{rows} GROUP BY t.subject)"
+        )
+        alias = self._join(
+            f"bits of {function}", None, vertex, f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {vertex.sql}"
+        )
+        return f"CASE WHEN {vertex.sql} IS NOT NULL THEN coalesce({alias}.value, 0) END"
+
     def graphs(self, edge: SqlValue) -> SqlValue:
         """The IRIs of the named graphs that an edge is in, a sorted list."""
         relation = (

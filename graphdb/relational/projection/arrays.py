@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from graphdb.common import arrow
 from graphdb.common.arrow import numbers
 from graphdb.common.stopping import checked
 from graphdb.common.values.terms import Kind
+from graphdb.relational.projection.described import Described
 from graphdb.snapshot.properties import Properties
 from graphdb.snapshot.terms import Lookup
 from graphdb.storage.arrays.arrow import values
@@ -67,6 +69,8 @@ class Beside:
     label: EdgeLabel | None
     classes: tuple[int, ...] = ()
     """Without a property, whether they have one of these vertex labels."""
+    described: Described | None = None
+    """Instead of that, which names describe them: a bit for each."""
 
 
 def with_columns(
@@ -84,7 +88,9 @@ def with_columns(
     properties.read_ahead(one.label for one in wanted if one.label is not None)
     for one in checked(wanted, _COLUMNS):
         ids = bindings.column(one.column)
-        if one.label is None:
+        if one.described is not None:
+            columns[one.name] = _by_vertex(one.described.of_vertices(graph), ids)
+        elif one.label is None:
             columns[one.name] = _has_label(graph, one.classes, ids)
         else:
             source = properties.source(one.label, len(ids))
@@ -94,10 +100,6 @@ def with_columns(
 
 def _has_label(graph: DataGraph, classes: tuple[int, ...], ids: arrow.ChunkedArray) -> arrow.Array:
     """Return whether terms have one of some vertex labels; null where they are."""
-    if ids.null_count:
-        there = ids.is_valid()
-        found = _has_label(graph, classes, arrow.ChunkedArray([numbers(np.where(there, values(ids), 0))]))
-        return arrow.Array(found.type, len(found), there, found.data)
 
     def members() -> NDArray[np.bool_]:
         found = np.zeros(graph.resources, bool)
@@ -105,11 +107,20 @@ def _has_label(graph: DataGraph, classes: tuple[int, ...], ids: arrow.ChunkedArr
             found[graph.members(each)] = True
         return found
 
-    flags, wanted = graph.derived(("has label", classes), members), values(ids)
-    resources = wanted < len(flags)
+    return _by_vertex(graph.derived(("has label", classes), members), ids)
+
+
+def _by_vertex(known: NDArray[Any], ids: arrow.ChunkedArray) -> arrow.Array:
+    """Return what is known of resources, by their ids, of terms: nothing (0) of literals, null where they are."""
+    if ids.null_count:
+        there = ids.is_valid()
+        found = _by_vertex(known, arrow.ChunkedArray([numbers(np.where(there, values(ids), 0))]))
+        return arrow.Array(found.type, len(found), there, found.data)
+    wanted = values(ids)
+    resources = wanted < len(known)
     if resources.all():
-        return arrow.array(flags[wanted])
-    return arrow.array(resources & flags[np.where(resources, wanted, 0)])
+        return arrow.array(known[wanted])
+    return arrow.array(np.where(resources, known[np.where(resources, wanted, 0)], known.dtype.type(0)))
 
 
 def project(bindings: arrow.Table, wanted: tuple[Direct, ...], properties: Properties, lookup: Lookup) -> arrow.Table:

@@ -8,14 +8,15 @@ query yields columns ``c0 … cn`` in the engine's own terms (vertices as ids), 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.stopping import checked
-from graphdb.common.values.types import ANY, Base
+from graphdb.common.values.types import ANY, INTEGER, NODE, Base
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
+from graphdb.relational.projection.described import Described, asked, described, with_lists
 from graphdb.relational.projection.grouped_vectors import of_all_groups
 from graphdb.relational.projection.late import direct_columns, late_items, late_projection, named_in
 from graphdb.relational.projection.relation import ORDER, Relation, Source
@@ -38,7 +39,7 @@ from graphdb.sql.compiler import Compiler, Scope, refuse_long
 from graphdb.sql.equivalence import has_key, key, lacks_key, least
 from graphdb.sql.from_clause import Rows
 from graphdb.sql.types.comparisons import has_order, sort_keys
-from graphdb.sql.value import SqlValue, lacks_offset
+from graphdb.sql.value import SqlValue, column, lacks_offset
 
 
 class ProjectionCompiler(RelationCompiler):
@@ -85,7 +86,11 @@ class ProjectionCompiler(RelationCompiler):
             raise NotSupportedError("what stands beside aggregates is put together in a second step")
         if not (aggregated or returns.distinct):
             return self._each_row(returns, window, items, compiler, where, groups, written, written and gather_late)
-        compiled = [(item, self._resolved(compiler, compiler.column(item.expression))) for item in items]
+        bits = {} if relation.groups is not None else self._described(items)
+        compiled = [
+            (item, bits[i][0] if i in bits else self._resolved(compiler, compiler.column(item.expression)))
+            for i, item in enumerate(items)
+        ]
         compiled = [
             (item, compiler.computed(item.expression, ANY))
             if (lacks_key(value.type) or (aggregated and _repeats_subquery(value)))
@@ -93,7 +98,27 @@ class ProjectionCompiler(RelationCompiler):
             else (item, value)
             for item, value in compiled
         ]
-        return self._groups(returns, window, compiled, compiler, where, groups, repeated and window == (0, None))
+        repeated = repeated and window == (0, None)
+        lists = {i: by for i, (_, by) in bits.items()}
+        return self._groups(returns, window, compiled, compiler, where, groups, repeated, lists)
+
+    def _described(self, items: tuple[ast.ReturnItem, ...]) -> dict[int, tuple[SqlValue, Described]]:
+        """Return the items that are the labels or keys of vertices in the bindings: the columns of their bits."""
+        found = {}
+        for i, item in enumerate(items):
+            function, name = asked(item.expression) or ("", "")
+            vertex = self._variables.get(name)
+            if (
+                vertex is None
+                or vertex.column is None
+                or vertex.type != NODE
+                or item.expression in self._relation.known
+            ):
+                continue
+            by = described(function, self._snapshot.names)
+            if self._beside is not None and self._snapshot.deleted is None and by is not None:
+                found[i] = column(self._beside.add_described(vertex.column, by), INTEGER), by
+        return found
 
     def _each_row(
         self,
@@ -173,8 +198,12 @@ class ProjectionCompiler(RelationCompiler):
         where: list[str],
         groups: Source | None,
         repeated: bool,
+        lists: Mapping[int, Described],
     ) -> Projection:
-        """Project by a clause with aggregates or DISTINCT; see :meth:`project`."""
+        """Project by a clause with aggregates or DISTINCT; see :meth:`project`.
+
+        ``lists`` are the items that rows are grouped by the bits of.
+        """
         relation = self._relation
         items = tuple(item for item, _ in compiled)
         aggregating = [not relation.grouped and contains_aggregate(item.expression) for item in items]
@@ -208,6 +237,11 @@ class ProjectionCompiler(RelationCompiler):
             inner = f"SELECT {either}, o.g FROM {groups} o LEFT JOIN ({inner}) a ON a.g = o.g CROSS JOIN ({nothing}) e"
         if several:
             inner = self._each_once(inner, compiled, keyed)
+        by_bits, compiled = compiled, [*compiled]
+        if lists:
+            for i, names in lists.items():
+                compiled[i] = compiled[i][0], names.listed(f"p.c{i}", self._parameters)
+            inner = f"SELECT p.* REPLACE ({', '.join(f'{compiled[i][1].sql} AS c{i}' for i in lists)}) FROM ({inner}) p"
         # ORDER BY sees the result's columns: by alias, by the variable returned, or by the same expression.
         outer = self._rows()
         over = [(item, value.at(f"c{i}", "q")) for i, (item, value) in enumerate(compiled)]
@@ -215,7 +249,7 @@ class ProjectionCompiler(RelationCompiler):
         sql = windows_sql("SELECT q.*", f" FROM ({inner}) q {outer.joins}", order, window, relation.groups is not None)
         used, reads = self._parameters.used(sql), self._reads(groups)
         once = aggregated and returns.distinct
-        made = None if once else self._rows_of_groups(returns, window, compiled, over, groups)
+        made = None if once else self._rows_of_groups(returns, window, by_bits, over, groups, lists)
         if made is None:
             refuse_long(compiler.rows, self._text)
         found = Projection(sql, used, columns_of(compiled), window, ordered=bool(order), reads=reads, rows=made)
@@ -256,6 +290,7 @@ class ProjectionCompiler(RelationCompiler):
         compiled: Sequence[Compiled],
         over: list[Compiled],
         groups: Source | None,
+        lists: Mapping[int, Described],
     ) -> VectorRows | None:
         """Return what :meth:`_groups` makes, by columns in memory; ``over`` are its columns as ORDER BY sees them."""
         if self._relation.groups is not None:
@@ -269,8 +304,11 @@ class ProjectionCompiler(RelationCompiler):
             return of_all_groups(found, groups)
         made = self._returned(over)
         order = replace(self._translator(), variables=made.variables, known=made.known).order(returns.order_by)
-        relation = self._relation
-        return self._translator().clause(relation.source, relation.where, compiled, order, window, grouped=True)
+        relation, translator = self._relation, self._translator()
+        bits = {compiled[i][0].expression: compiled[i][1] for i in lists}
+        translator = replace(translator, known={**translator.known, **bits})
+        found = translator.clause(relation.source, relation.where, compiled, order, window, grouped=True)
+        return with_lists(found, lists) if found is not None and lists else found
 
     def _each_once(self, sql: str, compiled: list[Compiled], keyed: list[int]) -> str:
         """Return SQL of rows (``c0 …``) of which equivalent ones come once, though DuckDB tells them apart.

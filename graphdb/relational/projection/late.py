@@ -18,6 +18,7 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.free import free_variables
 from graphdb.relational.projection.arrays import Beside, Direct, Late
+from graphdb.relational.projection.described import Described
 from graphdb.relational.projection.relation import Relation
 from graphdb.relational.projection.sql import Compiled
 from graphdb.relational.snapshot import Snapshot
@@ -36,7 +37,7 @@ class BesideBindings:
     def __init__(self, snapshot: Snapshot, prefix: str = "p") -> None:
         self._snapshot = snapshot
         self._prefix = prefix
-        self._found: dict[tuple[str, int | tuple[int, ...]], Beside] = {}
+        self._found: dict[tuple[str, int | tuple[int, ...] | Described], Beside] = {}
 
     @property
     def columns(self) -> tuple[Beside, ...]:
@@ -57,6 +58,14 @@ class BesideBindings:
         found = self._found.get((column, classes))
         if found is None:
             found = self._found[column, classes] = Beside(f"{self._prefix}{len(self._found)}", column, None, classes)
+        return found.name
+
+    def add_described(self, column: str, by: Described) -> str:
+        """Return the name of the column with the bits of the names that describe the vertices in a column."""
+        found = self._found.get((column, by))
+        if found is None:
+            name = f"{self._prefix}{len(self._found)}"
+            found = self._found[column, by] = Beside(name, column, None, described=by)
         return found.name
 
     def known(

@@ -183,6 +183,17 @@ def _struct(operands: list[arrow.Array]) -> arrow.Array:
     return arrow.struct_array(fields, [f"f{i}" for i in range(len(fields))], None if some.all() else some)
 
 
+def _names(operands: list[arrow.Array]) -> arrow.Array:
+    """Return the lists of the names whose bits are set; null where these are."""
+    bits, *names = operands
+    there, count = bits.is_valid(), len(bits)
+    chosen = (np.where(there, numeric(bits), 0)[:, None] >> np.arange(len(names))) & 1
+    rows, which = np.nonzero(chosen)
+    items = arrow.concat_arrays(names).take(which * count + rows)
+    ends = np.append(0, np.cumsum(chosen.sum(axis=1)))
+    return arrow.list_array(ends, items, None if there.all() else there)
+
+
 def _edge(operands: list[arrow.Array]) -> arrow.Array:
     """Return edges of their codes, starts, ends and ordinals."""
     code, start, end, ordinal = map(numeric, operands)
@@ -224,6 +235,7 @@ _OPERATORS: Mapping[str, Operator] = {
     "coalesce": _first_there,
     "CASE": _case,
     "struct": _struct,
+    "names": _names,
     "edge": _edge,
     "path": _path,
     **TEMPORAL,
