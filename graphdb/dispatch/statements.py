@@ -39,7 +39,8 @@ from graphdb.pattern.prefixed import may_have_prefixed, with_iris
 from graphdb.procedures.implied import expand_call, parameters_of
 from graphdb.relational.path_patterns.counts import with_counts
 from graphdb.relational.session.bulk import load
-from graphdb.relational.session.embedded import caller_tables
+from graphdb.relational.session.embedded import caller_tables, cypher_calls
+from graphdb.relational.session.graph_tables import with_cypher_calls
 from graphdb.relational.session.state import State
 from graphdb.results.result import Result
 
@@ -116,8 +117,20 @@ class Statements:
         return [*found, *self._unknown((one for one in parse_script(text) if not takes_away(one)), text)]
 
     def _unknown(self, statements: Iterable[ast.Statement], text: str) -> list[str]:
-        snapshot = self._state.snapshot()
-        return unknown_names(statements, snapshot.names, lambda: snapshot.edges.keys, text)
+        statements = [*statements]
+        found: list[str] = []
+        if patterns := [one for one in statements if not isinstance(one, ast.Sql)]:
+            snapshot = self._state.snapshot()
+            found += unknown_names(patterns, snapshot.names, lambda: snapshot.edges.keys, text)
+        for one in statements:
+            if isinstance(one, ast.Sql):
+                found += self._unknown_in(one.text)
+        return found
+
+    def _unknown_in(self, sql: str) -> list[str]:
+        """Return the warnings of the pattern queries in SQL; their places are those in these queries."""
+        calls = cypher_calls(with_cypher_calls(sql))
+        return [warning for call in calls for warning in self._unknown(parse_script(call.text), call.text)]
 
     @staticmethod
     def _refuse_parameters(statements: Sequence[ast.Statement], text: str) -> None:
@@ -135,7 +148,9 @@ class Statements:
             with stopping(timeout, self._cancelled):
                 if arguments:
                     check_known(arguments, self._sql.parameters(text))
-                return self._sql.run(text, arguments, timeout)
+                result = self._sql.run(text, arguments, timeout)
+                result.warn = partial(self._unknown_in, text)
+                return result
         except QueryTimeout as error:
             raise _late(error, timeout) from None
         except ExecutionError as error:

@@ -38,6 +38,13 @@ def db() -> Iterator[graphdb.Database]:
         ("CREATE (:A)-[:B {c: 1}]->(:D)", []),
         ("RETURN date('2020-01-01').year", []),
         ("SELECT 1", []),
+        ("FROM cypher('MATCH (p:Persn) RETURN p')", ["label 'Persn' 10 'Person'"]),
+        ("SELECT p.n FROM (MATCH (p:Person) RETURN p.nam AS n) p", ["property 'nam' 27 'name'"]),
+        (
+            "SELECT count(*) FROM cypher($$MATCH (p:A) RETURN p$$), GRAPH_TABLE (g MATCH (q:A) COLUMNS (q.name AS n))",
+            ["label 'A' 10 None", "label 'A' 10 None"],
+        ),
+        ("FROM cypher('MATCH (p:Person) RETURN p.name')", []),
     ],
 )  # fmt: skip
 def test_each_name_has_its_place_and_what_may_be_meant(db: graphdb.Database, text: str, expected: list[str]) -> None:
@@ -49,6 +56,8 @@ def test_each_name_has_its_place_and_what_may_be_meant(db: graphdb.Database, tex
             meant = last.removeprefix("hint: did you mean ").removesuffix("?") if last.startswith("hint") else None
             found.append(f"{what} {place.removesuffix(')')} {meant}")
         assert found == expected
+        if text.startswith(("FROM", "SELECT")):
+            assert db.sql(text).warnings == db.query(text).warnings
 
 
 def test_a_name_that_comes_later_is_no_slip_any_more(db: graphdb.Database) -> None:
