@@ -9,6 +9,7 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import (
+    AccessError,
     BindError,
     ExecutionError,
     GraphDBError,
@@ -251,10 +252,42 @@ def test_sql_reads_and_does_not_write(db: graphdb.Database) -> None:
     for text in ("DELETE FROM friends", "INSERT INTO friends VALUES ('x', 'y')", "DROP TABLE _graphdb.answer_1"):
         with pytest.raises(GraphDBError):
             db.sql(text)
-    db.sql("DROP VIEW friends")  # the user's own business: the query goes on
+
+
+def test_its_views_go_with_it_alone(db: graphdb.Database) -> None:
+    """Without them the query would be maintained, and nobody could read what it answers."""
+    db.query(f"CREATE CONTINUOUS QUERY friends AS {FRIENDS}")
+    db.sql("CREATE SCHEMA s; ATTACH ':memory:' AS other")
+    for text in (
+        "DROP VIEW friends",
+        'DROP VIEW IF EXISTS memory.main."Friends" CASCADE',
+        "SELECT 1; /* of */ DROP VIEW main.friends_changes",
+        "USE s; DROP VIEW friends",
+        "EXPLAIN ANALYZE DROP VIEW friends",
+        "ALTER VIEW friends RENAME TO former",
+        "ALTER TABLE friends RENAME TO former",
+        "CREATE OR REPLACE VIEW friends AS SELECT 1",
+        "CREATE OR REPLACE RECURSIVE VIEW friends(x) AS SELECT 1",
+        f"CREATE OR REPLACE VIEW friends AS {FRIENDS}",
+        f"CREATE OR REPLACE VIEW main.friends AS {FRIENDS}",
+    ):
+        for run in (db.query, db.sql) if "MATCH" not in text else (db.query,):
+            with pytest.raises(AccessError, match="continuous query 'friends'") as caught:
+                run(text)
+            assert "DROP CONTINUOUS QUERY friends" in str(caught.value)
+            db.sql("USE memory.main")
+    for text in (
+        "CREATE VIEW s.friends AS SELECT 1; CREATE OR REPLACE VIEW s.friends AS SELECT 2; DROP VIEW s.friends",
+        "USE s; CREATE OR REPLACE VIEW friends AS SELECT 1; DROP VIEW friends; USE memory.main",
+        "CREATE OR REPLACE TEMP VIEW friends AS SELECT 1; DROP VIEW temp.friends",
+        "USE other; CREATE OR REPLACE VIEW main.friends AS SELECT 1; DROP VIEW other.main.friends; USE memory.main",
+    ):
+        db.sql(text)
     know(db, "Bob", "Cy")
+    assert db.sql("FROM friends ORDER BY a").fetchall() == [("Ada", "Bob"), ("Bob", "Cy")]
     assert len(db.sql("FROM friends_changes")) == 1
     db.query("DROP CONTINUOUS QUERY friends")
+    db.sql("CREATE OR REPLACE VIEW friends AS SELECT 1; DROP VIEW friends")
 
 
 def test_a_query_that_fails_keeps_what_breaks_it_out(db: graphdb.Database) -> None:

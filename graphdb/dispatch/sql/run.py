@@ -72,6 +72,7 @@ class SqlStatements:
                     table = None
                     continue
                 self._state.transactions.check()
+                self.views.refuse_answers(statement)
                 if is_vacuum(statement):
                     message, table = str(vacuum(self._state, timeout)), None
                     continue

@@ -13,11 +13,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from graphdb.common.duckdb.identifiers import quoted
-from graphdb.common.errors import NotSupportedError
+from graphdb.common.errors import AccessError, NotSupportedError
 from graphdb.dispatch.arguments import parameters_named
 from graphdb.dispatch.sql.pushdown import Asked, asked, parsed, pushed
 from graphdb.grammar import syntax as ast
-from graphdb.relational.session.authorizer import authorize_name
+from graphdb.relational.session.authorizer import authorize_name, view_change
 from graphdb.relational.session.state import State
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ class Views:
         authorize_name(parts)
         name = ".".join(map(quoted, parts))
         called = ".".join(statement.name)
+        if statement.replace:
+            self._refuse_answers("CREATE", statement.name, text, statement.span.start)
         if statement.if_not_exists and self._exists(parts):
             return f"view {called} exists"
         rows = self.rows(query, {}, Asked(limit=0), timeout)
@@ -87,6 +89,63 @@ class Views:
         if what is not None:
             hint = "CREATE TABLE … AS"
             raise NotSupportedError(f"{what} is not supported", text=text, position=statement.span.start, hint=hint)
+
+    def refuse_answers(self, sql: str) -> None:
+        """Refuse SQL that takes away what shows the answer of a continuous query, which would go on unseen.
+
+        Raises
+        ------
+        AccessError
+            It drops, renames or replaces such a view.
+        """
+        change = view_change(sql)
+        if change is not None:
+            self._refuse_answers(change.verb, change.parts, sql, change.position)
+
+    def _refuse_answers(self, verb: str, parts: tuple[str, ...], text: str, position: int) -> None:
+        if not self._is_main(verb, parts):
+            return
+        query = next((query for query, view in self._answers() if view.lower() == parts[-1].lower()), None)
+        if query is not None:
+            raise AccessError(
+                f"the view '{parts[-1]}' shows the continuous query '{query}', which would go on without it",
+                text=text,
+                position=position,
+                hint=f"DROP CONTINUOUS QUERY {query} drops the query and its views",
+            )
+
+    def _is_main(self, verb: str, parts: tuple[str, ...]) -> bool:
+        """Whether a name is one in the schema of the users' tables of the database, as DuckDB would find it."""
+        home = self._state.database.lower()
+        connection = self._state.connection
+        names = [part.lower() for part in parts]
+        [(database, schema)] = connection.rows("SELECT system.main.current_database(), system.main.current_schema()")
+        if len(names) == 3:
+            return names[:2] == [home, "main"]
+        if len(names) == 2:
+            return names[0] == home or (names[0] == "main" and bool(database.lower() == home))
+        here: bool = database.lower() == home
+        if not here or schema == "main":
+            return here
+        there = (
+            "SELECT 1 FROM system.main.duckdb_views() WHERE database_name = $database AND schema_name = $schema"
+            " AND lower(view_name) = $name"
+        )
+        given = {"database": database, "schema": schema, "name": names[0]}
+        return verb != "CREATE" and not connection.rows(there, given)  # DuckDB looks in main after that
+
+    def _answers(self) -> list[tuple[str, str]]:
+        """Return the names of continuous queries, each with one of a view that shows it."""
+        there = (
+            "SELECT 1 FROM system.main.duckdb_tables() WHERE database_name = $home AND schema_name = '_graphdb'"
+            " AND table_name = 'continuous_query'"
+        )
+        if not self._state.connection.rows(there, {"home": self._state.database}):
+            return []
+        from graphdb.live.definitions import read
+
+        with self._state.at_home(), self._state.connection.guard() as raw:
+            return [(each.name, view) for each in read(raw) for view, _ in each.views]
 
     def _exists(self, parts: tuple[str, ...]) -> bool:
         sql = "SELECT 1 FROM system.main.duckdb_views() WHERE view_name = $name"

@@ -31,6 +31,12 @@ _WRITES = frozenset(("DELETE", "INSERT", "MERGE", "TRUNCATE", "UPDATE"))
 _ADVERBS = frozenset("OR REPLACE TEMP TEMPORARY LOCAL GLOBAL PERSISTENT UNIQUE IF NOT EXISTS".split())
 """What may stand around the kind of what is created."""
 
+_AROUND_VIEW = _ADVERBS | {"VIEW", "TABLE", "RECURSIVE"}
+"""What may stand between what is done to a view and its name."""
+
+_CHANGES_VIEW = re.compile(r"\b(?:VIEW|ALTER)\b", re.IGNORECASE)
+"""What stands in a statement that changes a view."""
+
 _BEFORE_NAMES = frozenset("SCHEMA EXISTS USE .".split())
 """After what a text is taken for a name: ``DROP SCHEMA 'x'``."""
 
@@ -171,6 +177,39 @@ def authorize_name(parts: Sequence[str], temporary: bool = False) -> None:
         raise AccessError(_TABLES, hint="give it a name of its own")
     if (temporary or parts[0].lower() == "temp") and parts[-1].lower().startswith(SCHEMA):
         raise AccessError(_TEMPORARY, hint="give it another name")
+
+
+@dataclass(frozen=True, slots=True)
+class ViewChange:
+    """That a statement drops, renames or replaces a view, whose name begins at ``position``."""
+
+    verb: str
+    parts: tuple[str, ...]
+    position: int
+
+
+def view_change(sql: str) -> ViewChange | None:
+    """Return which view a statement drops, renames or replaces, EXPLAIN ANALYZE of it, which runs it, included."""
+    if _CHANGES_VIEW.search(sql) is None:
+        return None
+    tokens = _tokens(sql)
+    words = [token.word.upper() for token in tokens]
+    at = next((i for i, word in enumerate(words) if word in ("ALTER", "CREATE", "DROP")), None)
+    if at is None or (at > 0 and words[0] != "EXPLAIN"):
+        return None
+    named = at + 1
+    while named < len(tokens) and words[named] in _AROUND_VIEW:
+        named += 1
+    said = set(words[at + 1 : named])
+    replaces = words[at] != "CREATE" or ("REPLACE" in said and not said & {"TEMP", "TEMPORARY"})
+    kind = "VIEW" in said or (words[at] == "ALTER" and "TABLE" in said)  # which renames views, too
+    if not (kind and replaces) or named == len(tokens):
+        return None
+    parts = tokens[named : named + 1]
+    while named + 2 < len(tokens) and tokens[named + 1].word == ".":
+        named += 2
+        parts.append(tokens[named])
+    return ViewChange(words[at], tuple(part.word for part in parts), parts[0].position)
 
 
 def authorize_path(schemas: Sequence[str]) -> None:
