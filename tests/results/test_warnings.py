@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from pathlib import Path
 
+import duckdb
 import pytest
 
 import graphdb
@@ -71,6 +73,16 @@ def test_what_a_statement_takes_away_was_known(db: graphdb.Database) -> None:
     assert not db.query("MATCH (c:City {name: 'Ulm'}) DETACH DELETE c").warnings
     assert db.query("MATCH (c:City) DETACH DELETE c").warnings
     assert not db.query("CREATE (:Town); MATCH (t:Town) DELETE t").warnings
+
+
+def test_to_ask_for_those_of_sql_writes_nothing(tmp_path: Path) -> None:
+    """A file of DuckDB's without a graph has no tables of the graph before there is one."""
+    with duckdb.connect(tmp_path / "plain.duckdb") as plain:
+        plain.execute("CREATE TABLE t AS SELECT 1 AS x")
+    with graphdb.connect(tmp_path / "plain.duckdb") as db:
+        for run in (db.query, db.sql):
+            assert run("FROM t").warnings == []
+        assert db.sql("SELECT table_name FROM duckdb_tables()").fetchall() == [("t",)]
 
 
 def test_shell_and_notebook_show_them(db: graphdb.Database) -> None:
