@@ -93,16 +93,15 @@ class Joins:
         return bound
 
     def _bound_from(self, matches: Sequence[ast.MatchClause], left: Relation) -> BoundPattern:
-        """Bind a pattern that starts from rows; that its vertices are in lists which all rows have is ensured then."""
+        """Bind a pattern that starts from rows; that what it has is in lists which all rows have is ensured then."""
         bound = self._bound(matches, left)
-        for condition in [each for each in bound.residual if isinstance(each, ast.In)]:
-            item, vertices = condition.item, condition.collection
-            if not isinstance(item, ast.Variable) or not isinstance(vertices, ast.Variable):
+        for condition, subject, wanted in [*asks(left.variables, bound)]:
+            number, listed = bound.vertex_of.get(subject), wanted.expression
+            if not wanted.listed or not isinstance(listed, ast.Variable) or left.variables[listed.name].shared is None:
                 continue
-            number, found = bound.vertex_of.get(item.name), left.variables.get(vertices.name)
-            if item.name in left.variables or number is None or bound.vertices[number].kinds or found is None:
+            if number is None or bound.vertices[number].kinds or (wanted.key and self._snapshot.deleted is not None):
                 continue
-            if found.shared is not None and found.type.element == NODE:
+            if having(left, self._projecting(left), self._snapshot, self._text, wanted) is not None:
                 bound.residual.remove(condition)
                 bound.ensured.append(condition)
         asked = free_variables(tuple(bound.residual)) & {*left.variables}

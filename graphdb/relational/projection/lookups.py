@@ -34,7 +34,7 @@ class Key:
     values: str
     """SQL of the values, each once; of more than :data:`LOOKED_FOR` only so many that this can be seen."""
     column: tuple[str, ...] | None = None
-    """The rows, and their column (or that and its structs' field), that the values stand in as they are."""
+    """The rows, and their column (or that and its structs' field), that the values, or lists of them, stand in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,10 @@ def having(left: Relation, compiler: RelationCompiler, snapshot: Snapshot, text:
     most = f"SELECT DISTINCT r.value FROM ({found.rows}) r WHERE r.value IS NOT NULL LIMIT {LOOKED_FOR + 1}"
     column = value.field_of if value.column is None else (value.column,)
     alone = view is not None and column is not None and not value.many
-    return Having(sql, Key(found.label, most, (view or "", *(column or ())) if alone else None))
+    stands = (view or "", *(column or ())) if alone else None
+    if value.shared is not None:
+        stands = (value.shared[0].removeprefix("temp."), value.shared[1])
+    return Having(sql, Key(found.label, most, stands))
 
 
 def sharing(left: Relation, compiler: RelationCompiler, snapshot: Snapshot, text: str, asked: Asked) -> str | None:

@@ -35,7 +35,7 @@ def given_vertices(given: Given, tables: Mapping[str, arrow.Table], snapshot: Sn
     """
     column = _column(given.column, tables)
     if column is not None:
-        found = values((column.flatten() if arrow.is_list(column.type) else column).drop_null())
+        found = values(column.drop_null())
     elif (indexed := _by_key(given, tables, snapshot)) is not None:
         found = indexed
     elif (scanned := _by_column(given, tables, snapshot)) is not None:
@@ -81,9 +81,11 @@ def _by_column(given: Given, tables: Mapping[str, arrow.Table], snapshot: Snapsh
 
 
 def _column(of: tuple[str, ...] | None, tables: Mapping[str, arrow.Table]) -> arrow.Array | None:
-    """Return a column of rows in memory, or a field of its structs that are not null."""
+    """Return a column of rows in memory, the items of its lists, or a field of its structs that are not null."""
     rows = None if of is None else tables.get(of[0])
     if rows is None or of is None:
         return None
     found = rows.column(of[1]).combine_chunks()
+    if arrow.is_list(found.type):
+        return found.flatten()
     return found.drop_null().field(of[2]) if len(of) > 2 else found
