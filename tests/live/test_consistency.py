@@ -150,6 +150,55 @@ def test_a_failing_commit_is_rolled_back_whole() -> None:
         assert db.sql("FROM good_changes").fetchall() == [(1, 1, 5)]
 
 
+_COMPUTED = (
+    "MATCH (a:A)-[:R]->(b) RETURN a.i AS i, [a.x, b.x, 10 / a.d] AS l",
+    "MATCH (a:A) RETURN a.d % 2 AS d, min(a.x) AS m, sum(10 / a.d) AS s",
+)
+"""Queries whose values SQL asks Python for, where they are of several types, and which some values make fail."""
+
+
+def test_batches_that_fail_leave_nothing_behind(tmp_path: Path) -> None:
+    """What Python computes of the graph before and after a batch goes on after failures, and in a file opened again."""
+    draw, path, failed = np.random.default_rng(2), tmp_path / "a.duckdb", list[str]()
+    queries = {f"q{number}": text for number, text in enumerate(_COMPUTED)}
+    db = opened(path)
+    db.query("UNWIND range(0, 3) AS i CREATE (:A {i: i, x: i + 1, d: i % 3 + 1})")
+    db.query("MATCH (a:A), (b:A) WHERE (a.i + b.i) % 3 = 0 CREATE (a)-[:R]->(b)")
+    db.query("MATCH (a:A {i: 3}) SET a.x = duration('P1D')")
+    iris = [node.iri for (node,) in db.query("MATCH (a:A) RETURN a").fetchall()]
+    for name, text in queries.items():
+        db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+    stored = {name: bag(db, f"FROM {name}") for name in queries}
+    values = ["7", "2.5", "'x'", "duration('P2D')", "[1, 'a']", "null"]
+    for number in range(6):
+        if number % 4 == 0:
+            db.close()
+            db = opened(path)
+        texts = [
+            f"MATCH (a:A {{i: {draw.integers(4)}}}) SET a.x = {draw.choice(values)}, a.d = {draw.integers(3)}"
+            for _ in range(2)
+        ]
+        try:
+            match number % 3:
+                case 0:
+                    db.query(texts[0])
+                case 1:
+                    db.query("BEGIN")
+                    for text in texts:
+                        db.query(text)
+                    db.query("COMMIT")
+                case 2:
+                    db.apply(additions=[(iris[draw.integers(4)], "R", iris[draw.integers(4)])])
+        except ExecutionError as error:
+            failed.append(str(error))
+            with suppress(ExecutionError):  # none is open where a statement by itself failed
+                db.query("ROLLBACK")
+        check(db, queries, stored)
+    assert len(failed) > 1
+    assert all("division by zero" in message for message in failed)
+    db.close()
+
+
 def test_definitions_are_read_when_they_may_be_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches go on with the same definitions and number; another handle's queries, and what is rolled back, are seen."""
     reads, original = list[object](), definitions.read

@@ -216,7 +216,7 @@ class Connection:
             other.begin_reading()
         other.transactions = Transactions(other.raw)
         other._discarded, other._depth, other._deadline, other.windows = [], 0, None, Windows(other.raw)
-        other.promised, other.callees = PromisedTables(), {}
+        other.promised, other.calls, other.callees = PromisedTables(), Calls(), {}
         _OPEN.add(other)
         return other
 

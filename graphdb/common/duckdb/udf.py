@@ -37,7 +37,9 @@ class Callee(Protocol):
 class Calls:
     """The functions of one connection, and who answers them.
 
-    It knows nothing of the connection, which holds it: DuckDB holds the functions, and they would keep it alive.
+    It knows nothing of the connection, which holds it: DuckDB holds the functions, and they would keep it alive.  Other
+    connections cannot call them: where they were created in a transaction that is open, DuckDB shows them to nobody
+    else, and with their connection they are closed.
     """
 
     def __init__(self) -> None:
@@ -61,10 +63,15 @@ class Calls:
             self._many = max(_FIRST, 2 * len(self._callees))
         return number
 
+    def committed(self) -> None:
+        """Note that the functions of a transaction stay: no later ROLLBACK takes them away."""
+        self._uncommitted.clear()
+
     def rolled_back(self) -> None:
         """Forget the functions of a transaction that was rolled back; DuckDB creates none of the same name again."""
         while self._uncommitted:
-            self._names.pop(self._uncommitted.pop(), None)
+            self._names.pop(self._uncommitted[-1], None)
+            self._uncommitted.pop()
 
     def function(self, raw: duckdb.DuckDBPyConnection, sql_type: str, volatile: bool, uncommitted: bool) -> str:
         """Return the name of the function with results of a type, which takes a callee's number and any values.
@@ -82,13 +89,13 @@ class Calls:
                 assert callee is not None, "whoever runs the statement holds it"
                 return callee.answer(*values)
 
+            if uncommitted:  # noted first: an interrupt may come after each line
+                self._uncommitted.append((sql_type, volatile))
             raw.create_function(
                 name, call, None, sql_type, type=_NATIVE, null_handling=_WITH_NULLS, side_effects=volatile
             )
             _REGISTERED.add(raw)
             self._names[sql_type, volatile] = name
-            if uncommitted:
-                self._uncommitted.append((sql_type, volatile))
         return name
 
 

@@ -98,7 +98,7 @@ class State:
         self.observed = Observed(self.connection)
         """What continuous queries learn of the transaction under way."""
         self.transactions.before_commit = self.observed.before_commit
-        self.transactions.after_commit = self.observed.after_commit
+        self.transactions.after_commit = self._committed
         self.procedures = standard()
         """What CALL knows."""
         self.plans: PlanCache[Any] = PlanCache(budget.bindings // 16)
@@ -436,6 +436,11 @@ class State:
         if self._lazy_snapshot is not None:
             self._lazy_snapshot.lookup.drop()
             self._lazy_snapshot.properties.drop_arrays()
+
+    def _committed(self) -> None:
+        """A transaction was committed, with what was created in it."""
+        self.connection.calls.committed()
+        self.observed.after_commit()
 
     def rolled_back(self) -> None:
         """Forget what was read or created in a transaction that is no more, the catalog's tables included."""
