@@ -40,12 +40,24 @@ def common(connection: duckdb.DuckDBPyConnection, left: Any, right: Any) -> Any:
     return connection.sql(sides).types[0]
 
 
-def cast(sql: str, found: Any, wanted: Any) -> str:
-    """Return SQL that makes values of one type values of their :func:`common` type."""
+def cast(sql: str, found: Any, wanted: Any, depth: int = 0) -> str:
+    """Return SQL that makes values of one type values of their :func:`common` type; within lists at some ``depth``."""
     if str(found) == str(wanted):
         return sql
     if wanted.id == "list" and found.id not in ("list", "null"):
         return f"CASE WHEN {sql} IS NOT NULL THEN [{cast(sql, found, wanted.children[0][1])}] END"
+    if wanted.id == found.id == "list":
+        item = cast(f"x{depth}", found.children[0][1], wanted.children[0][1], depth + 1)
+        return f"[{item} FOR x{depth} IN {sql}]"
+    if wanted.id == found.id == "struct":
+        fields = dict(found.children)
+        made = [
+            f"{quoted(name)} := {cast(f'({sql}).{quoted(name)}', fields[name], type, depth)}"
+            if name in fields
+            else f"{quoted(name)} := CAST(NULL AS {type})"
+            for name, type in wanted.children
+        ]
+        return f"CASE WHEN {sql} IS NOT NULL THEN struct_pack({', '.join(made)}) END"
     if wanted.id == "union":  # which has a null of each of its members beside its own
         return f"CASE WHEN {sql} IS NOT NULL THEN CAST({sql} AS {wanted}) END"
     return f"CAST({sql} AS {wanted})"

@@ -159,12 +159,14 @@ def test_one_group_whose_rows_come_again_as_they_were() -> None:
 def test_what_had_no_value_goes_once_others_have_several_types() -> None:
     with opened(None) as db:
         db.query("CREATE (:A {i: 1, k: 2})-[:R]->(:A {i: 2}), (:A {i: 3})-[:R]->(:A {i: 4})")
-        text = "MATCH (a:A)-[:R]->(b) RETURN a.i AS i, a.k AS k"
-        db.query(f"CREATE CONTINUOUS QUERY q AS {text}")
-        stored = {"q": bag(db, "FROM q")}
+        values = "a.k", "[a.k, a.i]", "{k: a.k, l: [[a.k]]}"
+        queries = {f"q{n}": f"MATCH (a:A)-[:R]->(b) RETURN a.i AS i, {value} AS k" for n, value in enumerate(values)}
+        for name, text in queries.items():
+            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+        stored = {name: bag(db, f"FROM {name}") for name in queries}
         for write in ("CREATE (:A {i: 5, k: 'x'})-[:R]->(:A {i: 6})", "MATCH (a:A {i: 3})-[r:R]->() DELETE r"):
             db.query(write)
-            check(db, {"q": text}, stored)
+            check(db, queries, stored)
 
 
 @pytest.mark.parametrize("condition", ["NOT a:A", "a.k = 9 OR a.i > 2", "a.k IS NULL", "coalesce(a.k, 0) = 0", "a:!A"])
