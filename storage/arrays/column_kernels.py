@@ -177,3 +177,50 @@ def number_below(values: Ints, table: NDArray[np.int32], numbers: Ints, firsts: 
             count += 1
         numbers[i] = found
     return count
+
+
+@entry("i8[:], i8[:], i8[:], i8[:], i8[:], i8[:], i8[:], i8[:], i8[:]")
+def sums_of_pairs(
+    mine: Ints,
+    mine_ends: Ints,
+    mine_order: Ints,
+    theirs: Ints,
+    weights: Ints,
+    their_ends: Ints,
+    their_order: Ints,
+    sums: Ints,
+    out: Ints,
+) -> None:
+    """Write for each of ``mine`` the sum of the weights of ``theirs`` that are the same pair of integers.
+
+    The sums of all pairs with one first integer are made in an array by the second, which stays in the cache (a sparse
+    accumulator: Gilbert, Moler and Schreiber, SIAM J. Matrix Anal. Appl. 13(1), 1992, section 3.1.3).
+
+    Parameters
+    ----------
+    mine, theirs : int64[n], int64[m]
+        The second integers.
+    weights : int64[m]
+        What each of ``theirs`` counts; empty where that is 1.
+    mine_order, their_order : int64[n], int64[m]
+        Their places in the order of the first integers, and
+    mine_ends, their_ends : int64[bound]
+        where those of each end in it.
+    sums : int64[bound of the second integers]
+        Scratch, zeros.
+    out : int64[n]
+        What is written.
+    """
+    counted = len(weights) > 0
+    begin, first = 0, 0
+    for at in range(len(mine_ends)):
+        end, last = mine_ends[at], their_ends[at]
+        if begin < end:
+            for i in range(first, last):
+                place = their_order[i]
+                sums[theirs[place]] += weights[place] if counted else 1
+            for i in range(begin, end):
+                out[mine_order[i]] = sums[mine[mine_order[i]]]
+            for i in range(first, last):
+                sums[theirs[their_order[i]]] = 0
+        begin, first = end, last

@@ -302,7 +302,7 @@ class DataGraph(DerivedStructures):
             if counts is None:
                 lengths = self.partition((label,), way).ranges_of(members)[1]
             else:
-                lengths = counts[members[members < len(counts)]]
+                lengths = counts[members[: np.searchsorted(members, len(counts))]]
             return np.array([lengths.sum(), np.count_nonzero(lengths)])
 
         edges, active = self.derived(("at-class", label, direction, class_id), count).tolist()
@@ -350,10 +350,14 @@ class DataGraph(DerivedStructures):
         found: Ints | int
         if labels is not None and (closure := _closure_in(labels)) is not None:
             forest, (number,) = self._forest(closure.label), labels
+            counted = self._cache.get(("derived", "neighbours", labels, direction))
+            lengths = None if counted is None else counted[0]
             return self._derive(
                 len(forest.parents),
                 lambda: self._in_layer(
-                    lambda layer: forest.partition(closure, number, direction, self.vertices, self.dtype, layer)
+                    lambda layer: forest.partition(
+                        closure, number, direction, self.vertices, self.dtype, layer, lengths
+                    )
                 ),
             )
         if (subset := self._subset_in(labels)) is not None:
@@ -361,13 +365,21 @@ class DataGraph(DerivedStructures):
         elif labels is None:
             found, s, o = self.source.any_edges()
         elif len(labels) == 1:
-            found, (s, o) = labels[0], self.source.edges(labels[0])
+            found, (s, o) = labels[0], self._edges_of(labels[0])
         else:
             runs = [(label, *self.source.edges(label)) for label in labels]
             s = np.concatenate([run[1] for run in runs]) if runs else np.empty(0, np.int64)
             o = np.concatenate([run[2] for run in runs]) if runs else np.empty(0, np.int64)
             found = np.repeat(np.array(labels, np.int64), [len(run[1]) for run in runs])
         return self._partition_of(found, s, o, direction)
+
+    def _edges_of(self, label: int) -> tuple[Ints, Ints]:
+        """Subjects and objects of one label, sorted: of a partition in memory sooner than of the triples."""
+        cached = self._cache.get(("partition", (label,), "out"))
+        if cached is None or cached[0].layer != "direct":
+            return self.source.edges(label)
+        known: Partition = cached[0]
+        return np.repeat(np.arange(known.groups), np.diff(known.offsets)), known.neighbours.astype(np.int64)
 
     def _build_parallel(self, labels: tuple[int, ...] | None, direction: Direction) -> Partition:
         found, s, o = self.source.parallel_edges(labels)

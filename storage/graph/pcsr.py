@@ -103,7 +103,8 @@ class Partition:
     def keys(self) -> Ints:
         """The vertices that have neighbours, sorted: int64."""
         if self.known_keys is None:
-            begins, ends = self.offsets.reshape(-1, 2).T
+            direct = self.layer == "direct"
+            begins, ends = (self.offsets[:-1], self.offsets[1:]) if direct else self.offsets.reshape(-1, 2).T
             object.__setattr__(self, "known_keys", np.flatnonzero(ends > begins))
         assert self.known_keys is not None
         return self.known_keys
@@ -247,15 +248,19 @@ def build_partition(
         The offset layer; by default the one that pays.
     """
     if isinstance(labels, int) and direction == "both" and _by_counting(2 * len(subjects), vertices):
-        return _laid_out(*_merged(labels, subjects, objects), dtype, layer)
+        return _merged(labels, subjects, objects, dtype, layer)
     if not isinstance(labels, int) or direction == "both":
         return partition_of(*_with_codes(labels, subjects, objects, direction), vertices, dtype, layer)
     source, target = (subjects, objects) if direction == "out" else (objects, subjects)
-    if direction == "in" and _by_counting(len(source), vertices):
-        from graphdb.storage.graph.transpose_kernels import transpose
+    if _by_counting(len(source), vertices):
+        from graphdb.storage.graph.transpose_kernels import begin_runs, transpose
 
-        offsets, neighbours = np.zeros(int(objects.max()) + 2, np.int64), np.empty(len(source), dtype)
-        transpose(subjects, objects, offsets, neighbours)
+        offsets = np.zeros(int(source.max()) + 2, np.int64)
+        if direction == "in":
+            transpose(subjects, objects, offsets, neighbours := np.empty(len(source), dtype))
+        else:
+            begin_runs(subjects, offsets)
+            neighbours = objects.astype(dtype)
         return partition_of_runs(offsets, neighbours, bool((source == target).any()), layer)
     if direction == "in":  # sorted by (subject, object): a stable sort by object leaves the subjects sorted
         order = stable_order(source, vertices)
@@ -294,33 +299,44 @@ def partition_of(
     return _laid_out(source[entries], target[entries], code_offsets, codes, dtype, layer)
 
 
-def partition_of_runs(offsets: Ints, neighbours: NDArray[Any], loops: bool, layer: Layer | None) -> Partition:
-    """Build the partition of one label in which the neighbours of each vertex are a sorted run.
+def partition_of_runs(
+    offsets: Ints,
+    neighbours: NDArray[Any],
+    loops: bool,
+    layer: Layer | None,
+    code_offsets: Ints | None = None,
+    codes: Ints | None = None,
+) -> Partition:
+    """Build the partition in which the neighbours of each vertex are a sorted run.
 
     Parameters
     ----------
     offsets
         int64: where the run of each vertex begins, and the last one ends; further vertices have none.
     neighbours
-        int32 or int64 [edges].
+        int32 or int64 [entries].
     loops
         Whether some vertex is its own neighbour.
+    code_offsets, codes
+        int64 [entries + 1] and int64 [data edges]; None for one directed label.
     """
-    lengths = np.diff(offsets)
-    keys = np.flatnonzero(lengths)
-    if (layer or _layer_for(len(lengths), len(keys))) == "hashed":
-        source, dtype = np.repeat(keys, lengths[keys]), neighbours.dtype.type
-        return _laid_out(source, neighbours, None, None, dtype, "hashed")
+    from graphdb.storage.graph.transpose_kernels import runs_measured
+
+    vertices = len(offsets) - 1
+    keys, longest = runs_measured(offsets)
+    if (layer or _layer_for(vertices, keys)) == "hashed":
+        source, dtype = np.repeat(np.arange(vertices), np.diff(offsets)), neighbours.dtype.type
+        return _laid_out(source, neighbours, code_offsets, codes, dtype, "hashed")
     return Partition(
         layer="direct",
         offsets=offsets,
-        groups=len(lengths),
+        groups=vertices,
         neighbours=neighbours,
-        code_offsets=None,
-        codes=None,
-        known_keys=keys,
-        max_degree=int(lengths.max(initial=0)),
-        simple=True,
+        code_offsets=code_offsets,
+        codes=codes,
+        known_keys=None,
+        max_degree=int(longest),
+        simple=codes is None or len(codes) == len(neighbours),
         loops=loops,
     )
 
@@ -380,18 +396,22 @@ def _laid_out(
     )
 
 
-def _merged(label: int, subjects: Ints, objects: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return (vertex, neighbour, where its codes begin) of every entry of one label both ways, and the codes."""
+def _merged(
+    label: int, subjects: Ints, objects: Ints, dtype: type[np.signedinteger[Any]], layer: Layer | None
+) -> Partition:
+    """Build the partition of one label both ways: from its edges by object, in as little memory."""
     from graphdb.storage.graph.transpose_kernels import merge_both, transpose
 
     edges = len(subjects)
-    offsets, entering = np.zeros(int(objects.max()) + 2, np.int64), np.empty(edges, np.int64)
+    offsets, entering = np.zeros(max(int(subjects[-1]), int(objects.max())) + 2, np.int64), np.empty(edges, dtype)
     transpose(subjects, objects, offsets, entering)
-    source, target, codes = (np.empty(2 * edges, np.int64) for _ in range(3))
+    neighbours, codes = np.empty(2 * edges, dtype), np.empty(2 * edges, np.int64)
     code_offsets = np.empty(2 * edges + 1, np.int64)
-    entries = merge_both(subjects, objects, offsets, entering, 2 * label, source, target, code_offsets, codes)
-    code_offsets = code_offsets[: entries + 1]
-    return source[:entries], target[:entries], code_offsets, codes[: code_offsets[-1]]
+    entries = merge_both(subjects, objects, offsets, entering, 2 * label, neighbours, code_offsets, codes)
+    if entries < 2 * edges:
+        neighbours, code_offsets = neighbours[:entries].copy(), code_offsets[: entries + 1].copy()
+        codes = codes[: code_offsets[-1]].copy()
+    return partition_of_runs(offsets, neighbours, bool((subjects == objects).any()), layer, code_offsets, codes)
 
 
 def _with_codes(labels: Ints | int, subjects: Ints, objects: Ints, direction: Direction) -> tuple[Ints, Ints, Ints]:

@@ -31,15 +31,14 @@ def transpose(subjects: Ints, objects: Ints, offsets: Ints, neighbours: NDArray[
     offsets[0] = 0
 
 
-@entry("i8[:], i8[:], i8[:], i8[:], i8, i8[:], i8[:], i8[:], i8[:] -> i8")
+@entry("i8[:], i8[:], i8[:], T[:], i8, T[:], i8[:], i8[:] -> i8")
 def merge_both(
     subjects: Ints,
     objects: Ints,
     offsets: Ints,
-    entering: Ints,
+    entering: NDArray[Any],
     code: int,
-    source: Ints,
-    target: Ints,
+    neighbours: NDArray[Any],
     code_offsets: Ints,
     codes: Ints,
 ) -> int:
@@ -50,18 +49,17 @@ def merge_both(
     subjects, objects
         int64 [edges], sorted by (subject, object): at least one.
     offsets, entering
-        The same by object, as :func:`transpose` writes them.
+        The same by object, as :func:`transpose` writes them, with an offset for each vertex that has edges.  The
+        offsets become those of the entries.
     code
         The code of an edge that leaves; of one that enters it is one more.  A self-loop leaves.
-    source, target, code_offsets, codes
-        Receive vertex and neighbour of each entry, where its codes begin, and the codes: room for twice the edges,
-        and one more offset.
+    neighbours, code_offsets, codes
+        Receive the neighbour of each entry, where its codes begin, and the codes: room for twice the edges, and one
+        more offset.
     """
-    edge, entries, placed, edges = 0, 0, 0, len(subjects)
-    for vertex in range(max(subjects[edges - 1] + 1, len(offsets) - 1)):
-        at, end = 0, 0
-        if vertex + 1 < len(offsets):
-            at, end = offsets[vertex], offsets[vertex + 1]
+    edge, entries, placed, edges, end = 0, 0, 0, len(subjects), 0
+    for vertex in range(len(offsets) - 1):
+        at, end = end, offsets[vertex + 1]
         while True:
             if at < end and entering[at] == vertex:
                 at += 1
@@ -73,7 +71,7 @@ def merge_both(
                 neighbour = objects[edge]
             else:
                 neighbour = entering[at]
-            source[entries], target[entries], code_offsets[entries] = vertex, neighbour, placed
+            neighbours[entries], code_offsets[entries] = neighbour, placed
             entries += 1
             if leaves and objects[edge] == neighbour:
                 codes[placed] = code
@@ -83,5 +81,31 @@ def merge_both(
                 codes[placed] = code + 1
                 placed += 1
                 at += 1
+        offsets[vertex + 1] = entries
     code_offsets[entries] = placed
     return entries
+
+
+@entry("i8[:], i8[:]")
+def begin_runs(sources: Ints, offsets: Ints) -> None:
+    """Write where the run of each vertex begins among sorted ``sources``, and where the last one ends.
+
+    ``offsets`` is int64 [vertices + 1], of at least those that have a run.
+    """
+    at = 0
+    for vertex in range(len(offsets)):
+        while at < len(sources) and sources[at] < vertex:
+            at += 1
+        offsets[vertex] = at
+
+
+@entry("i8[:] -> i8, i8")
+def runs_measured(offsets: Ints) -> tuple[int, int]:
+    """Return how many runs are not empty, and how long the longest is, from where each begins and the last one ends."""
+    count, longest = 0, 0
+    for vertex in range(len(offsets) - 1):
+        length = offsets[vertex + 1] - offsets[vertex]
+        if length > 0:
+            count += 1
+        longest = max(longest, length)
+    return count, longest

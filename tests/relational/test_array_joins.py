@@ -48,19 +48,19 @@ def rows_of(db: graphdb.Database, text: str) -> list[Any]:
 @pytest.mark.parametrize("text", QUERIES)
 def test_arrays_join_rows_as_duckdb_does(db: graphdb.Database, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [rows_of(db, text)]
-    large, fewer = array_joins._LARGE, array_joins._FEWER
-    for small, spread, hashed in ((0, 1 << 20, False), (0, 0, False), (0, 0, True)):
-        monkeypatch.setattr(array_joins, "_SMALL", small)
+    default = array_joins._LARGE
+    for spread, large in ((1 << 20, default), (0, default), (0, 0), (1 << 20, 0)):
+        monkeypatch.setattr(array_joins, "_SMALL", 0)
         monkeypatch.setattr(array_joins, "_SPREAD", spread)
-        monkeypatch.setattr(array_joins, "_LARGE", 0 if hashed else large)
-        monkeypatch.setattr(array_joins, "_FEWER", 0 if hashed else fewer)
+        monkeypatch.setattr(array_joins, "_LARGE", large)
+        monkeypatch.setattr(array_joins, "_FEWER", 0)
         found.append(rows_of(db, text))
     joined: list[bool] = []
     monkeypatch.setattr(program_run, "joined", lambda *_: joined.append(True))
     by_sql = rows_of(db, text)
     assert joined, "nothing is joined by arrays"
     assert by_sql
-    assert found == [by_sql] * 4
+    assert found == [by_sql] * 5
 
 
 OPERANDS = [

@@ -33,10 +33,13 @@ triples = st.sets(
     st.sampled_from(["out", "in", "both"]),
     st.sampled_from(["direct", "hashed", "spans", None]),
     st.sampled_from([np.int32, np.int64]),
+    st.booleans(),
 )
-def test_neighbours_and_codes(data: Any, labels: Any, direction: Any, layer: Any, dtype: Any) -> None:
+def test_neighbours_and_codes(data: Any, labels: Any, direction: Any, layer: Any, dtype: Any, out_before: bool) -> None:
     s, p, o = (list(column) for column in zip(*data, strict=True)) if data else ([], [], [])
     graph = DataGraph(ArraySource(s, p, o, RESOURCES, LITERALS, TYPE), dtype=dtype, layer=layer)
+    if out_before:  # then others of a label are made of it
+        graph.partition(labels, "out")
     partition = graph.partition(labels, direction)
     want: dict[int, dict[int, list[int]]] = {}
     for a, label, b in data:
@@ -50,7 +53,7 @@ def test_neighbours_and_codes(data: Any, labels: Any, direction: Any, layer: Any
     assert partition.keys.tolist() == sorted(want)
     reached = sorted({neighbour for near in want.values() for neighbour in near})
     assert graph.keys(labels, OPPOSITE[direction]).tolist() == reached
-    assert layer == "spans" or direction == "both" or not graph.has_partition(labels, OPPOSITE[direction])
+    assert layer == "spans" or direction == "both" or out_before or not graph.has_partition(labels, OPPOSITE[direction])
     assert partition.max_degree == max(map(len, want.values()), default=0)
     together = [u for vertex in range(RESOURCES + LITERALS) for u in sorted(want.get(vertex, {}))]
     everyone = partition.neighbours_of_all(np.arange(RESOURCES + LITERALS), len(together))
@@ -71,14 +74,16 @@ def test_neighbours_and_codes(data: Any, labels: Any, direction: Any, layer: Any
 @pytest.mark.parametrize("layer", ["direct", "hashed", None])
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize("vertices", [30, 900, 20_000])
-def test_many_edges_by_their_objects(vertices: int, dtype: Any, layer: Any) -> None:
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_many_edges_in_one_direction(direction: Any, vertices: int, dtype: Any, layer: Any) -> None:
     """They are counted, not sorted, unless they are few for so many vertices."""
     draw = np.random.default_rng(vertices)
     pairs = np.unique(draw.integers(0, [vertices // 2, vertices], (400, 2)), axis=0)
-    partition = build_partition(2, *pairs.T.copy(), "in", vertices, dtype, layer)
+    partition = build_partition(2, *pairs.T.copy(), direction, vertices, dtype, layer)
     want: dict[int, list[int]] = {}
     for subject, object in pairs.tolist():
-        want.setdefault(object, []).append(subject)
+        vertex, neighbour = (object, subject) if direction == "in" else (subject, object)
+        want.setdefault(vertex, []).append(neighbour)
     assert partition.keys.tolist() == sorted(want)
     assert partition.neighbours.dtype == dtype
     assert partition.max_degree == max(map(len, want.values()))

@@ -7,6 +7,7 @@ every id.  Here equal ids are numbered alike; the numbers say where the rows of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,8 @@ _SPREAD = 4
 """Numbers for each id, at most, where the ids themselves serve as numbers."""
 
 _LARGE = 1 << 19
-"""Ids from which on DuckDB is faster where a row has several that must be equal: their table outgrows the cache."""
+"""Ids from which on DuckDB is faster where a row has several that must be equal: their table outgrows the cache.  Pairs
+of ids that serve as numbers are counted without one."""
 
 _ORDERED = 1 << 16
 """Pairs up to which they are put in the order of the rows: those numbers have 16 bits."""
@@ -70,7 +72,7 @@ def joined(step: Joined, tables: Mapping[str, arrow.Table], most: int) -> arrow.
 
 def _matched(rows: arrow.Table, found: arrow.Table, step: Joined, how: Matched, most: int) -> arrow.Table | None:
     """Return each row once for each binding whose vertices are its own."""
-    keys = _keys(rows, found, how.on)
+    keys = _fewer(_ids(rows, found, how.on))
     if keys is None:
         return None
     row_bytes = 8 * (len(how.retained) + len(how.added) + 1)
@@ -104,7 +106,9 @@ def _matched(rows: arrow.Table, found: arrow.Table, step: Joined, how: Matched, 
 
 def _counted(rows: arrow.Table, found: arrow.Table, how: Counted) -> Ints | None:
     """Return the number of bindings whose vertices are the row's own, of each row."""
-    keys = _keys(rows, found, how.on)
+    ids = _ids(rows, found, how.on)
+    by_pairs = ids is not None and len(how.on) == 2 and _is_large(ids) and all(map(_serve, *ids[:2]))
+    keys = ids if by_pairs else _fewer(ids)
     if keys is None:
         return None
     mine, theirs, there = keys
@@ -119,24 +123,45 @@ def _counted(rows: arrow.Table, found: arrow.Table, how: Counted) -> Ints | None
         weights = values(column)
         if float(weights.sum(dtype=np.float64)) >= _EXACT:
             return None
-    own, their, distinct = _numbered(mine, theirs)
-    sums = np.bincount(their, weights, distinct).astype(np.int64)
-    per_row = (sums > 0).astype(np.int64)[own] if how.whether else sums[own]
+    if by_pairs:
+        sums = _sums_of_pairs(mine, theirs, weights)
+        per_row = (sums > 0).astype(np.int64) if how.whether else sums
+    else:
+        own, their, distinct = _numbered(mine, theirs)
+        sums = np.bincount(their, weights, distinct).astype(np.int64)
+        per_row = (sums > 0).astype(np.int64)[own] if how.whether else sums[own]
     if there is None:
         return per_row
     counts[there] = per_row
     return counts
 
 
-def _keys(
-    rows: arrow.Table, found: arrow.Table, on: Sequence[tuple[str, str]]
-) -> tuple[list[Ints], list[Ints], Ints | None] | None:
-    """Return the ids that must be equal, of rows and of bindings, and which rows have them, if not all do."""
+def _sums_of_pairs(mine: Sequence[Ints], theirs: Sequence[Ints], weights: Ints | None) -> Ints:
+    """Return for each pair of ``mine`` the sum of the weights (None: 1 each) of ``theirs`` that are the same."""
+    from graphdb.storage.arrays.column_kernels import sums_of_pairs
+    from graphdb.storage.graph.pcsr_kernels import counting_order
+
+    (own, their, bound), (second, other, most) = map(_alike, mine, theirs)
+    sides = []
+    for first, ids in ((own, second), (their, other)):
+        ends, order = np.zeros(bound + 1, np.int64), np.empty(len(first), np.int64)
+        counting_order(first, ends, order)
+        sides.append((ids, ends[:-1], order))
+    (second, ends, order), (other, their_ends, their_order) = sides
+    counts = np.empty(0, np.int64) if weights is None else weights.astype(np.int64, copy=False)
+    sums, scratch = np.empty(len(own), np.int64), np.zeros(most, np.int64)
+    sums_of_pairs(second, ends, order, other, counts, their_ends, their_order, scratch, sums)
+    return sums
+
+
+_Ids: TypeAlias = "tuple[list[Ints], list[Ints], Ints | None]"
+"""The ids that must be equal, of rows and of bindings, and which rows have them, if not all do."""
+
+
+def _ids(rows: arrow.Table, found: arrow.Table, on: Sequence[tuple[str, str]]) -> _Ids | None:
+    """Return the ids that must be equal; None where some are none, or bindings lack them."""
     mine, theirs = [rows.column(name) for name, _ in on], [found.column(name) for _, name in on]
     if not all(map(_has_ids, (*mine, *theirs))) or any(column.null_count for column in theirs):
-        return None
-    large = len(on) > 1 and len(rows) + len(found) > _LARGE
-    if large and len(found) * _FEWER > len(rows):
         return None
     there = None
     if any(column.null_count for column in mine):
@@ -145,10 +170,30 @@ def _keys(
     their = [values(column).astype(np.int64, copy=False) for column in theirs]
     if there is not None:
         own = [ids[there] for ids in own]
-    if large:
-        may = _possible(own, their)
-        own, there = [ids[may] for ids in own], may if there is None else there[may]
     return own, their, there
+
+
+def _is_large(ids: _Ids) -> bool:
+    """Whether a table of ids outgrows the cache."""
+    own, their, _ = ids
+    return len(own) > 1 and len(own[0]) + len(their[0]) > _LARGE
+
+
+def _serve(left: Ints, right: Ints) -> bool:
+    """Whether ids serve as numbers, less the least of them."""
+    _, span = _range(left, right)
+    return span <= _SPREAD * (len(left) + len(right))
+
+
+def _fewer(ids: _Ids | None) -> _Ids | None:
+    """Return ids without most rows that no binding has; None where they are large, and DuckDB is faster."""
+    if ids is None or not _is_large(ids):
+        return ids
+    own, their, there = ids
+    if len(their[0]) * _FEWER > len(own[0]):
+        return None
+    may = _possible(own, their)
+    return [each[may] for each in own], their, may if there is None else there[may]
 
 
 def _possible(mine: Sequence[Ints], theirs: Sequence[Ints]) -> Ints:
@@ -234,12 +279,17 @@ def _alike(left: Ints, right: Ints) -> tuple[Ints, Ints, int]:
     if size <= _SMALL:
         distinct, found = np.unique(np.concatenate((left, right)), return_inverse=True)
         return found[: len(left)], found[len(left) :], len(distinct)
-    low = min(int(left.min()), int(right.min()))
-    span = max(int(left.max()), int(right.max())) - low + 1
+    low, span = _range(left, right)
     if span <= _SPREAD * size:
         return left - low, right - low, span
     distinct, found = number_integers(np.concatenate((left, right)))
     return found[: len(left)], found[len(left) :], len(distinct)
+
+
+def _range(left: Ints, right: Ints) -> tuple[int, int]:
+    """Return the least of some ids, and how many there may be from it to the largest: at least one id."""
+    low = min(int(each.min()) for each in (left, right) if len(each))
+    return low, max(int(each.max()) for each in (left, right) if len(each)) - low + 1
 
 
 def _taken(column: arrow.ChunkedArray, at: Ints) -> arrow.ChunkedArray:

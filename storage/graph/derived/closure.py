@@ -131,8 +131,12 @@ class Forest:
         vertices: int,
         dtype: type[np.signedinteger[Any]],
         layer: Layer | None,
+        lengths: Ints | None = None,
     ) -> Partition:
-        """Build the partition of a closure, as that of an edge label with its number."""
+        """Build the partition of a closure, as that of an edge label with its number.
+
+        ``lengths`` is what :meth:`lengths` says of it, where somebody asked.
+        """
         from graphdb.storage.graph.derived.closure_kernels import ancestors_of, descendants_of
 
         if direction == "both":
@@ -142,8 +146,8 @@ class Forest:
         low, high = closure.low, len(self.parents) if closure.high is None else closure.high
         neighbours = np.empty(self.pairs(low, closure.high), dtype)
         offsets = np.zeros(len(self.parents) + 1, np.int64)
+        np.cumsum(self.lengths(closure, direction) if lengths is None else lengths, out=offsets[1:])
         if direction == self.upwards:
-            np.cumsum(self.lengths(closure, direction), out=offsets[1:])
             ancestors_of(self.parents, self.depths, low, high, offsets, neighbours)
         else:
             descendants_of(self.parents, self.depths, low, high, offsets, neighbours)

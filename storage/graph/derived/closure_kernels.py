@@ -92,16 +92,8 @@ def descendants_counted(parents: Ints, depths: Depths, low: int, high: int, coun
 def descendants_of(parents: Ints, depths: Depths, low: int, high: int, offsets: Ints, neighbours: NDArray[Any]) -> None:
     """Write the descendants of each vertex, ``low`` to ``high`` edges below, sorted; 0 edges below is itself.
 
-    ``offsets`` (int64 [vertices + 1], zeros) becomes where those of each vertex begin, and the last ones end.
+    ``offsets`` says where those of each vertex begin, and is the same in the end.
     """
-    for vertex in range(len(parents)):
-        above = vertex
-        for length in range(min(depths[vertex], high) + 1):
-            if length >= low:
-                offsets[above + 1] += 1
-            above = parents[above]
-    for vertex in range(len(offsets) - 1):
-        offsets[vertex + 1] += offsets[vertex]
     for vertex in range(len(parents)):
         above = vertex
         for length in range(min(depths[vertex], high) + 1):
