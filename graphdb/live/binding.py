@@ -37,7 +37,7 @@ class Binder:
 
     def bind(self, each: Standing, snapshot: Snapshot) -> None:
         """Find out in which way delta plans maintain a query, if they do, over the names of one state."""
-        before, each.accumulators = each.accumulators, None
+        before = each.accumulators
         self._prepared.drop(each.definition.number)
         self._former.rename(each.definition.number)
         try:
@@ -50,9 +50,12 @@ class Binder:
                 raise NotIncremental("its rows are ordered by values of several types, or of others than SQL orders")
             each.why, each.accumulators = None, found[0]
         except (NotIncremental, NotGrouped) as error:
-            each.why = str(error)
+            each.why, each.accumulators = str(error), None
             for branch in each.branches:
                 branch.forget()
+        except BaseException:  # stopped: what is bound by now may not be what its groups follow
+            each.forget()
+            raise
         each.grouped = each.grouped and each.accumulators == before
 
     def _bind(self, each: Standing, branch: Branch, snapshot: Snapshot) -> Accumulators | None:

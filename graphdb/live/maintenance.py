@@ -73,11 +73,12 @@ class Maintenance:
     def standing(self, raw: duckdb.DuckDBPyConnection) -> list[Standing]:
         """Return the continuous queries of the file."""
         if self._epoch != self._state.observed.epoch:
-            self._epoch = self._state.observed.epoch
+            epoch = self._state.observed.epoch
             self._former.forget()
             for each in self._standing.values():
                 each.forget()
                 each.stored_rows = None
+            self._epoch = epoch  # last: Ctrl-C meanwhile leaves the rest to whoever asks next
         found = definitions.read(raw)
         self._standing = {
             one.number: self._standing[one.number] if one.number in self._standing else Standing(one) for one in found

@@ -202,9 +202,9 @@ class Standing:
 
     def forget(self) -> None:
         """Drop what was made of the graph."""
-        self.accumulators, self.grouped, self.labels, self.kept = None, False, None, None
-        for branch in self.branches:
+        for branch in self.branches:  # first: a query whose branches are not bound is bound again
             branch.forget()
+        self.accumulators, self.grouped, self.labels, self.kept = None, False, None, None
 
     def lose_matchers(self, first: int = 0) -> None:
         """Drop the matchers of parts, from some part on, that did not follow a batch: they would be behind."""
