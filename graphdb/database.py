@@ -23,6 +23,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -135,6 +136,11 @@ class Database(Transfer, OtherNames):
             sweep(EXPORTED, os.path.dirname(os.path.abspath(self.path)))
         self.unfinished = self._state.unfinished()
         """What another process had begun on this file when it was killed, or None: it was rolled back as a whole."""
+        with suppress(GraphDBError):  # what is wrong with the file is reported when it is asked for
+            if self._state.has_continuous():
+                from graphdb.live.definitions import show_again
+
+                show_again(self._state)
         self._lazy_statements: Statements | None = None
         own = weakref.ref(self)
         self._state.observed.maintainer = lambda: _alive(own)._statements().live.maintenance

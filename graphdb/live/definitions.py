@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from graphdb.grammar import syntax as ast
+    from graphdb.relational.session.state import State
 
 CHANGES = 1_000_000
 """Rows of changes that are stored of a continuous query, where its options do not say how many."""
@@ -88,6 +89,18 @@ def read(connection: duckdb.DuckDBPyConnection) -> list[Definition]:
     """Return the continuous queries of a file, in the order in which they were created."""
     rows = execute(connection, f"SELECT {_COLUMNS} FROM _graphdb.continuous_query ORDER BY number").fetchall()
     return [Definition(*row) for row in rows]
+
+
+def show_again(state: State) -> None:
+    """Make the views again that are not there any more: DuckDB by itself drops them without asking us."""
+    with state.hold(), state.connection.guard() as raw:
+        shown = [one for definition in read(raw) for one in definition.views]
+        missing = [(view, table) for view, table in shown if _kind_of(raw, view) is None]
+        if missing:
+            with state.writing():
+                state.transactions.touch()
+                for view, table in missing:
+                    raw.execute(f"CREATE VIEW main.{quoted(view)} AS FROM {table}")
 
 
 def write(connection: duckdb.DuckDBPyConnection, definition: Definition) -> None:

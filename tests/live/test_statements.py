@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import graphdb
@@ -67,6 +68,11 @@ def test_it_is_alive_after_reopening(tmp_path: Path) -> None:
     with opened(tmp_path / "a.duckdb") as db:
         know(db, "Bob", "Cy")
         assert db.sql("FROM friends_changes").fetchall() == [(1, 1, "Ada", "Bob"), (2, 1, "Bob", "Cy")]
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as alone:  # which asks nobody
+        alone.execute("DROP VIEW friends; DROP VIEW friends_changes; CREATE VIEW friends_changes AS SELECT 1")
+    with opened(tmp_path / "a.duckdb") as db:
+        assert len(db.sql("FROM friends")) == 2
+        assert db.sql("FROM friends_changes").fetchall() == [(1,)], "what somebody else made stays"
     with graphdb.connect(tmp_path / "a.duckdb", read_only=True) as db:
         assert db.query("SHOW CONTINUOUS QUERIES").fetchall() == [("friends", FRIENDS, True, 1_000_000, None, 1, 2)]
         assert len(db.sql("FROM friends")) == 2

@@ -119,6 +119,17 @@ class LazyCatalog:
                 catalog.end_work()
         return found
 
+    def has_continuous(self) -> bool:
+        """Whether the file, as it was opened, can be written and has continuous queries."""
+        from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
+
+        if self._read_only or not self._verified:
+            return False
+        with self._connection.guard() as raw:
+            if Catalog(raw, self._connection.transactions).schema_version != SCHEMA_VERSION:
+                return False
+        return bool(self._connection.rows("SELECT 1 FROM _graphdb.continuous_query LIMIT 1"))
+
     def rolled_back(self) -> None:
         """Forget what was read or created in a transaction that is no more."""
         self._catalog = None

@@ -296,6 +296,10 @@ class State:
         """
         return self._tables.catalog()
 
+    def has_continuous(self) -> bool:
+        """See :meth:`.LazyCatalog.has_continuous`."""
+        return self._tables.has_continuous()
+
     def unfinished(self) -> str | None:
         """See :meth:`.LazyCatalog.unfinished`."""
         return self._tables.unfinished()
