@@ -163,8 +163,8 @@ def test_delta_plans_are_used() -> None:
             db.query(f"CREATE CONTINUOUS QUERY q_{name} AS {text}")
             assert "maintained by delta plans" in explained(db, f"q_{name}"), text
         stored = {f"q_{name}": bag(db, f"FROM q_{name}") for name in MAINTAINED}
-        for number in range(3):
-            db.query(f"MATCH (a:A {{i: {number}}}), (b:B {{i: {number}}}) MERGE (a)-[:R]->(b) MERGE (b)-[:S]->(a)")
+        for number in range(6):
+            db.query(f"MATCH (a:A {{i: {number % 4}}}), (b:B {{i: {number}}}) MERGE (a)-[:R]->(b) MERGE (b)-[:S]->(a)")
             db.query(f"MATCH (a:A {{i: {number}}})-[e:R]->() SET a.k = {number % 3}, e.w = {number}")
             db.query(f"MATCH (a:B {{i: {number}}})-[e:S]->() DELETE e")
             check(db, {f"q_{name}": text for name, text in MAINTAINED.items()}, stored)

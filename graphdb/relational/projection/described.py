@@ -37,7 +37,7 @@ class Described:
     """The ids of the labels with the places of their bits."""
 
     def of_vertices(self, graph: DataGraph) -> NDArray[np.int64]:
-        """Return the bits of each resource, by its id."""
+        """Return the bits of each resource, by its id: int64 [resources]."""
 
         def derive() -> NDArray[np.int64]:
             found = np.zeros(graph.resources, np.int64)

@@ -38,7 +38,8 @@ def _as_union(array: arrow.Array, union: arrow.DataType) -> arrow.Array:
 
 
 def as_floats(array: arrow.Array) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the numbers of such a column, or of floating-point numbers alone, as these, and which are not null.
+    """Return the numbers of such a column, or of floating-point numbers alone, as these, and which are not null:
+    float64 and bool [rows].
 
     They are equal where the numbers are; 0 is 0 whatever its sign.
 
