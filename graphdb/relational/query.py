@@ -34,6 +34,7 @@ from graphdb.relational.projection.late import BesideBindings
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
 from graphdb.relational.projection.sql import Projection, counted
+from graphdb.relational.rewrites.edge_counts import counting_rows
 from graphdb.relational.rewrites.edge_properties import with_edge_properties
 from graphdb.relational.rewrites.list_subqueries import sees_items, with_rows
 from graphdb.relational.rewrites.pattern_quantifiers import with_counts, with_existence
@@ -78,6 +79,8 @@ class QueryRun(ProgramRun):
         """
         if isinstance(query, ast.Composite):
             return self._prepare_program(without_quantifiers(query))
+        if not any(clause.optional for clause in query.matches):
+            query = replace(query, returns=counting_rows(query.matches, query.returns))
         whole = ast.Composite(((*query.matches, query.returns),), span=query.span)
         return self._prepare_match(query) or self._prepare_program(whole)
 

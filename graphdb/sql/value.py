@@ -85,9 +85,9 @@ class SqlValue:
     """Of a tuple or map that is put together here: its items, or what its keys lead to."""
     parts: tuple[str, ...] = ()
     """Of a duration that is put together here: what is NULL where it is, and its parts; of a point in time at an
-    offset: the point in time, and the offset; of a directed edge of bindings: its code, its ends and its ordinal, as
-    columns of the rows, the last empty where no edge is parallel to another; of a path of bindings: its vertices, then
-    the codes of its edges, as such columns.
+    offset: the point in time, and the offset; of an edge of bindings: its code, its ends and its ordinal, as columns of
+    the rows, the last empty where no edge is parallel to another, and ``both`` where the code says which end it starts
+    at; of a path of bindings: its vertices, then the codes of its edges, as such columns.
     """
     bases: frozenset[Base] | None = None
     """Of a union, or of the unions in a list: the members that occur; None where any may."""

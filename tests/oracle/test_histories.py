@@ -232,6 +232,7 @@ def test_edges_are_counted_by_label_as_rows_are_added_up(seed: int) -> None:
     patterns = ["()-[r]->()", f"REPEATABLE ELEMENTS (a)<-[r:{p}|{q}]-(b)", f"()-[r:!{p}]->()", f"(a)-[r:{l}]->(b)"]
     patterns += ["()-[r]-()", f"(a)-[r:{p}|{l}]-(b)", f"(a)-[r:{l}]-(b)", f"REPEATABLE ELEMENTS ()-[r:{q}]-()"]
     patterns += [f"()-[r:{l}|rdf:type|{missing}]->()", "(a)-[r]->(b) WHERE type(r) <> 'q'", "(a)-[r]->(a)"]
+    patterns += ["(a:<urn:v0>)-[r]->(b)", f"(a)<-[r:{p}]-(b:<urn:v0>)", "(:<urn:v0>)-[r]-(:<urn:v0>)"]
     with graphdb.connect(threads=1, device="cpu") as db:
         db.load(io.BytesIO(b"".join(b"<urn:v0> <urn:graphdb:%c> <urn:v1> .\n" % each for each in b"pql")), "nt")
         for _ in range(15):

@@ -30,6 +30,7 @@ EDGES = """
 MATCH (a:Person), (b:Person) WHERE b.id = (a.id * 7 + 3) % 400 OR b.id = (a.id * 11 + 1) % 400 OR (a.id % 4 = 0 AND b.id = a.id / 4)
 CREATE (a)-[:KNOWS {since: 2000 + (a.id + b.id) % 20}]->(b)
 """
+NEXT = "MATCH (a:Person), (b:Person) WHERE b.id = a.id + 1 AND a.id % 3 = 0 CREATE (a)-[:NEXT]->(b)"
 
 ORDERED = [
     "MATCH (a:Person) RETURN a.id, a.name ORDER BY a.age DESC, a.id LIMIT 7",
@@ -80,6 +81,9 @@ ORDERED = [
     "MATCH (a:Person) RETURN a {.name, .city, more: a.id + 1} AS m, a.id ORDER BY a.id DESC LIMIT 30",
     "MATCH (a:Person) RETURN a {.seen, .size} AS m, {a: a.name, c: a.city} AS n ORDER BY a.id LIMIT 30",
     "MATCH (a:Person)-[r:KNOWS]->(b) RETURN r, a.id, r.since ORDER BY a.id, b.id LIMIT 40",
+    "MATCH (a:Person)-[r:KNOWS]-(b) RETURN r, type(r), a.id, b.id ORDER BY a.id, b.id, r.since LIMIT 90",
+    "MATCH (a:Person)-[r:KNOWS|NEXT]-(b) RETURN type(r) AS t, a.city AS c, count(*), min(b.id) ORDER BY c, t",
+    "MATCH (a:Person)-[r:KNOWS|NEXT]->(b) RETURN type(r) AS t, a.on AS on, count(r), count(DISTINCT b.city) ORDER BY t, on",
     "MATCH (a:Person)-[r:KNOWS]->(b) WITH b, r ORDER BY r.since DESC, b.id, a.id LIMIT 30 MATCH (b)-[t:KNOWS]->(c) RETURN r, t.since - r.since AS d, c.id ORDER BY d, c.id, b.id",
 ]  # fmt: skip
 SETS = [
@@ -98,6 +102,7 @@ def database() -> Iterator[graphdb.Database]:
     with graphdb.connect(device="cpu", threads=1) as opened:
         opened.query(DATA)
         opened.query(EDGES)
+        opened.query(NEXT)
         yield opened
 
 

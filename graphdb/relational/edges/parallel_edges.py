@@ -60,6 +60,9 @@ _ANY_EDGE = ast.Variable("#edge")
 _SCANNED = 16
 """So many edges are scanned in the time that a search takes for one element and its edge."""
 
+_FOUND = 3
+"""Elements that a search scans in the time that it takes to find the edges of a triple, and how many they are."""
+
 _SELECTIVE = 4
 """The ends of edges that fulfil a condition become candidates where these are at most every so many-th edge."""
 
@@ -344,4 +347,6 @@ def with_weights(
     outputs = tuple(bound.vertices[vertex].name for vertex in needs.vertices)
     duplicates: Duplicates = "count" if outputs else "keep"
     counted = replace(pattern, outputs=outputs, count_only=not outputs, limit=None, duplicates=duplicates)
-    return replace(plan, weighed=weighing_plan(counted, snapshot.graph, plan))
+    rows = max((step.estimate for step in plan.steps), default=0.0)
+    dearer = replace(plan, cost=plan.cost + _FOUND * rows * len(bound.choices))
+    return replace(plan, weighed=weighing_plan(counted, snapshot.graph, dearer))

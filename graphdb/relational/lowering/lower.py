@@ -41,7 +41,7 @@ from graphdb.relational.projection.relation import (
 )
 from graphdb.relational.projection.return_clause import combines_aggregates, window_of
 from graphdb.relational.projection.sql import Projection
-from graphdb.relational.rewrites.optional_counts import counting_vertices
+from graphdb.relational.rewrites.edge_counts import counting_no_edges
 from graphdb.relational.vectors.algebra import Clause
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
 from graphdb.sql.constants import ListOf, part_of_list
@@ -127,7 +127,7 @@ class Lowering(Matches):
             if isinstance(clause, ast.ReturnClause):
                 return self._project(relation, clause, written=not self._within, repeated=once)
             if isinstance(clause, ast.MatchClause):
-                clause, others = counting_vertices(clause, rest[1:], relation.names)
+                clause, others = counting_no_edges(clause, rest[1:], relation.names)
                 matches, rest = [clause], [clause, *others]
                 if not clause.optional:
                     matches = leading(rest, relation.names)

@@ -141,7 +141,7 @@ def bindings_of(bound: BoundPattern, edges: Edges, rows: Source | str = BINDINGS
         ordinal = f"b.o{number}" if choice is not None and choice.parallel else "0::BIGINT"
         ends = f'"start" := CAST({start} AS BIGINT), "end" := CAST({end} AS BIGINT)'
         at = f"o{number}" if choice is not None and choice.parallel else ""
-        parts = (f"e{number}", f"v{edge.source}", f"v{edge.target}", at) if edge.directed else ()
+        parts = (f"e{number}", f"v{edge.source}", f"v{edge.target}", at, "" if edge.directed else "both")
         packed = f"struct_pack(label := {code} >> 1, {ends}, ordinal := {ordinal})"
         found[name] = SqlValue(packed, EDGE, parts=parts)
         for node, key in choice.facts.items() if choice is not None else ():

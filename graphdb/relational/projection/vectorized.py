@@ -25,6 +25,7 @@ from graphdb.relational.vectors.algebra import (
     ColumnOf,
     Constant,
     Key,
+    LabelOf,
     Operation,
     PropertyOf,
     Rows,
@@ -300,6 +301,8 @@ class Translator:
                 if name.lower() == "abs":
                     return Operation("abs", (vector,)), base
                 return Operation("toFloat", (vector,)), Base.FLOAT
+            case ast.FunctionCall(name, (ast.Variable(edge),)) if name.lower() == "type":
+                return self._label(edge), Base.STRING
             case ast.FunctionCall(name, (ast.MapLiteral(items),)) if name.lower() == "duration":
                 return self._duration({key.text: self._integer(part) for key, part in items}), Base.DURATION
             case ast.Case(None, branches, otherwise) if otherwise is not None:
@@ -314,6 +317,14 @@ class Translator:
             some = [_times(parts[unit], per) for unit, per in units.items() if unit in parts]
             sums.append(reduce(lambda left, right: Operation("+", (left, right)), some) if some else Constant(0))
         return Operation("duration", (*sums, Constant(0)))
+
+    def _label(self, name: str) -> Vector:
+        """Return the name of the label of edges of a pattern."""
+        edge = None if name in self.named else self.variables.get(name)
+        _require(edge is not None and edge.type.base is Base.EDGE and bool(edge.parts) and edge.column is None)
+        assert edge is not None
+        _require(not edge.many and edge.shared is None)
+        return LabelOf(ColumnOf(edge.parts[0]), self.snapshot.names.spellings)
 
     def _variable(self, name: str) -> Typed:
         found = self.named.get(name)
@@ -465,9 +476,9 @@ def _column(value: SqlValue) -> Typed:
     if value.counted is not None:
         return Operation(">", (ColumnOf(value.counted), Constant(0))), Base.BOOLEAN
     if value.type.base is Base.EDGE and value.parts and value.column is None:
-        code, start, end, at = value.parts
+        *columns, at, both = value.parts
         ordinal = ColumnOf(at) if at else Constant(0)
-        return Operation("edge", (ColumnOf(code), ColumnOf(start), ColumnOf(end), ordinal)), Base.EDGE
+        return Operation("edge of both" if both else "edge", (*map(ColumnOf, columns), ordinal)), Base.EDGE
     if value.type.base is Base.PATH and value.parts and value.column is None:
         return Operation("path", tuple(map(ColumnOf, value.parts))), Base.PATH
     _require(value.column is not None and value.type.base in HANDED_ON)

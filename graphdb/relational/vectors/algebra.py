@@ -8,7 +8,8 @@ groups are groups of ids, and names are gathered for the rows that are left.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -38,20 +39,30 @@ class PropertyOf:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelOf:
+    """The name of the label of edges whose codes are in a column; null where these are."""
+
+    code: ColumnOf
+    names: Mapping[int, str] = field(compare=False, repr=False)
+    """As a user would write them, by the ids of the labels."""
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """An operator over values: ``= <> < <= > >=``, ``AND OR NOT``, ``+ - *``, ``//`` and ``%`` of integers and ``/`` of
     others, ``IS NULL``, ``coalesce``, ``toFloat``, ``abs``, parts of dates (``year`` …); ``CASE``, whose operands are
     conditions, each followed by its result, and what else it is; ``struct``, a map or a list of several types, whose
     operands are whether there is one and its values; ``names``, the list of the operands after the first whose bits are
     set in that, the first being the lowest; ``duration`` of months, days, seconds and nanoseconds, and
-    ``months between`` … two times; ``edge`` of columns of codes, starts, ends and ordinals.
+    ``months between`` … two times; ``edge`` of columns of codes, starts, ends and ordinals, and ``edge of
+    both``, whose codes say which of two ends it starts at.
     """
 
     operator: str
     operands: tuple[Vector, ...]
 
 
-Vector: TypeAlias = "ColumnOf | Constant | PropertyOf | Operation"
+Vector: TypeAlias = "ColumnOf | Constant | PropertyOf | LabelOf | Operation"
 """An expression: a value for each row."""
 
 
@@ -60,8 +71,8 @@ def names_of(vector: Vector) -> set[str]:
     match vector:
         case ColumnOf(name):
             return {name}
-        case PropertyOf(vertex, _):
-            return {vertex.name}
+        case PropertyOf(column, _) | LabelOf(column, _):
+            return {column.name}
         case Operation(_, operands):
             return {name for operand in operands for name in names_of(operand)}
         case Constant():

@@ -14,13 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
-from graphdb.relational.vectors.algebra import ColumnOf, Constant, Operation, PropertyOf, Vector
+from graphdb.relational.vectors.algebra import ColumnOf, Constant, LabelOf, Operation, PropertyOf, Vector
 from graphdb.relational.vectors.frames import Frame
-from graphdb.relational.vectors.numbers import FITS, Operator, both, largest, numeric, ordinal, require, truncated
+from graphdb.relational.vectors.numbers import (
+    FITS,
+    Operator,
+    both,
+    is_repeated,
+    largest,
+    numeric,
+    ordinal,
+    require,
+    truncated,
+)
 from graphdb.relational.vectors.temporal import TEMPORAL, instants, is_instant
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
-from graphdb.storage.arrays.texts import filled, taken
+from graphdb.storage.arrays.texts import filled, number_integers, taken
 
 
 def evaluated(vector: Vector, frame: Frame, properties: Properties) -> arrow.Array:
@@ -43,8 +53,26 @@ def evaluated(vector: Vector, frame: Frame, properties: Properties) -> arrow.Arr
         case PropertyOf(vertex, label):
             found = properties.gather(label, frame.column(vertex.name))
             return found if isinstance(found, arrow.Array) else found.combine_chunks()
+        case LabelOf():
+            numbers, names = labels(vector, frame)
+            return taken(names, numbers)
         case Operation(operator, operands):
             return _OPERATORS[operator]([evaluated(operand, frame, properties) for operand in operands])
+
+
+def labels(vector: LabelOf, frame: Frame) -> tuple[NDArray[np.int64], arrow.Array]:
+    """Return the names of labels, each once, and which of them each row has: int64 [rows], -1 for null."""
+    codes = frame.column(vector.code.name)
+    there = codes.is_valid() if codes.null_count else slice(None)
+    some = numeric(codes)[there] >> 1
+    once = is_repeated(some) and len(some) > 1
+    different, which = number_integers(some[:1] if once else some)
+    written = [vector.names[label] for label in different.tolist()]
+    names = list(dict.fromkeys(written))
+    number = np.array([names.index(name) for name in written], np.int64)
+    numbers = np.full(len(codes), -1)
+    numbers[there] = number[which]
+    return numbers, arrow.strings(names)
 
 
 def fulfilled(conditions: tuple[Vector, ...], frame: Frame, properties: Properties) -> Frame:
@@ -201,6 +229,14 @@ def _edge(operands: list[arrow.Array]) -> arrow.Array:
     return arrow.struct_array([label, *map(arrow.numbers, (start, end, ordinal))], ["label", "start", "end", "ordinal"])
 
 
+def _edge_of_both(operands: list[arrow.Array]) -> arrow.Array:
+    """Return edges as above, of which the lowest bit of a code says that it leads from the second end to the first."""
+    code, one, other, ordinal = operands
+    forward = numeric(code) & 1 == 0
+    start, end = (np.where(forward, *map(numeric, ends)) for ends in ((one, other), (other, one)))
+    return _edge([code, arrow.numbers(start), arrow.numbers(end), ordinal])
+
+
 def _path(operands: list[arrow.Array]) -> arrow.Array:
     """Return paths of one length, which may be 0, of their vertices and then of the codes of their edges."""
     vertices, rows = len(operands) // 2 + 1, len(operands[0])
@@ -237,6 +273,7 @@ _OPERATORS: Mapping[str, Operator] = {
     "struct": _struct,
     "names": _names,
     "edge": _edge,
+    "edge of both": _edge_of_both,
     "path": _path,
     **TEMPORAL,
 }

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.stopping import checked
-from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, Constant, PropertyOf, Vector
-from graphdb.relational.vectors.expressions import evaluated
+from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, Constant, LabelOf, PropertyOf, Vector
+from graphdb.relational.vectors.expressions import evaluated, labels
 from graphdb.relational.vectors.frames import Frame
 from graphdb.relational.vectors.numbers import NotVectorized, is_repeated, multiplied, numeric, ordinal, require
 from graphdb.relational.vectors.unions import as_floats
@@ -102,7 +102,7 @@ def _by(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Groups:
             continue
         wide = wide or bound * span > most
         codes, bound = _narrow(codes, bound, found, span, most)
-        found, span = _numbered(evaluated(key, frame, properties))
+        found, span = _numbered_key(key, frame, properties)
     if bound * span > most:
         wide = True
         for buckets, below, data in ((found, span, codes), (codes, bound, found)):
@@ -175,6 +175,14 @@ def _different(ids: arrow.Array) -> Ints:
     places = np.full(bound, -1, np.int64)
     places[numbers] = np.arange(len(numbers))
     return places[places >= 0]
+
+
+def _numbered_key(key: Vector, frame: Frame, properties: Properties) -> tuple[Ints, int]:
+    """Return numbers of the values of an expression, the same for equal ones, and a bound of them."""
+    if isinstance(key, LabelOf):
+        numbers, names = labels(key, frame)
+        return numbers + 1, len(names) + 1
+    return _numbered(evaluated(key, frame, properties))
 
 
 def _numbered(array: arrow.Array) -> tuple[Ints, int]:

@@ -130,7 +130,9 @@ def _computes(clause: Clause) -> bool:
     vectors: list[Vector | Aggregate] = [key.vector for key in clause.order]
     if clause.grouped or clause.window[1] is None:
         vectors += [vector for _, vector in clause.columns]
-    return any(isinstance(vector, Operation) and vector.operator not in ("edge", "path") for vector in vectors)
+    return any(
+        isinstance(vector, Operation) and vector.operator not in ("edge", "edge of both", "path") for vector in vectors
+    )
 
 
 def _compressed(

@@ -1,33 +1,41 @@
-"""Counts of the edges of an OPTIONAL MATCH, as counts of its vertices: either is null where nothing matches.
+"""Counts of the edges of a MATCH, as counts of its rows, and of an OPTIONAL MATCH, as counts of its vertices.
 
-An edge is put together of four columns to be seen not to be null, a vertex is one column.
+An edge is put together of four columns to be seen not to be null; a vertex is one column, and rows are counted without
+any.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from typing import TypeVar
 
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.free import SUBQUERIES
 from graphdb.pattern.rename import rewritten
 
+_After = TypeVar("_After", bound=ast.ClauseNode | ast.ReturnClause)
+
 _RETURNING = (ast.WithClause, ast.ReturnClause)
 
 
-def counting_vertices(
+def counting_no_edges(
     clause: ast.MatchClause, rest: Sequence[ast.ClauseNode], known: Collection[str]
 ) -> tuple[ast.MatchClause, Sequence[ast.ClauseNode]]:
-    """Return a clause and later ones, the first WITH or RETURN of which counts vertices for edges that are counted.
+    """Return a clause and later ones, the first WITH or RETURN of which counts rows, or vertices, for edges that are
+    counted.
 
     The rows before it have names that are ``known``.
     """
     at = next((n for n, each in enumerate(rest) if not isinstance(each, ast.MatchClause)), len(rest))
-    if not clause.optional or at == len(rest) or not isinstance(rest[at], _RETURNING):
+    if at == len(rest) or not isinstance(rest[at], _RETURNING):
         return clause, rest
     after = rest[at]
     counted = set[str]().union(*map(_counted, walk(after)))
+    if not clause.optional:
+        return clause, [*rest[:at], counting_rows([clause], after, known), *rest[at + 1 :]]
     patterns, ends = [], dict[str, ast.Variable]()
     for path in clause.patterns:
         named, mine = _with_ends(path, counted.difference(known), known)
@@ -39,12 +47,31 @@ def counting_vertices(
     return clause, [*rest[:at], rewritten(after, lambda part: _of_vertex(part, ends)), *rest[at + 1 :]]
 
 
+def counting_rows(matches: Sequence[ast.MatchClause], after: _After, known: Collection[str] = ()) -> _After:
+    """Return a WITH or RETURN after clauses none of which is optional, which counts rows for edges that are counted."""
+    edges = {edge.variable.name for clause in matches for edge in _single_edges(clause) if edge.variable is not None}
+    there = edges.difference(known)
+    return rewritten(after, lambda part: _of_rows(part, there)) if there else after
+
+
 def _counted(part: object) -> set[str]:
     """Return the variable that is counted, if an expression does that."""
     match part:
         case ast.FunctionCall(name, (ast.Variable(counted),), False) if name.lower() == "count":
             return {counted}
     return set()
+
+
+def _single_edges(clause: ast.MatchClause) -> Iterator[ast.EdgePattern]:
+    """Return the edges of a clause that are no paths."""
+    edges = (edge for path in clause.patterns for edge in path.edges)
+    return (edge for edge in edges if isinstance(edge, ast.EdgePattern) and edge.single)
+
+
+def _of_rows(part: object, there: AbstractSet[str]) -> object:
+    if isinstance(part, SUBQUERIES):
+        return part
+    return ast.CountStar() if _counted(part) & there else None
 
 
 def _of_vertex(part: object, ends: Mapping[str, ast.Variable]) -> object:
