@@ -37,6 +37,7 @@ ARCHIVES = {"sm_75", "sm_80", "sm_90", "sm_100", "sm_120", "compute_120"}
 MODULES = {
     "clique",
     "clique_books",
+    "count_ranges",
     "count_weights",
     "delta_lists",
     "delta_search",

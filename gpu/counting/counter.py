@@ -19,13 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.caches import Latest
-from graphdb.common.errors import GraphDBError
+from graphdb.common.errors import GraphDBError, MemoryLimitError
 from graphdb.gpu.background import in_background, while_alive
 from graphdb.gpu.code.compiler import Cancelled
 from graphdb.gpu.code.launch import Device, faults
 from graphdb.gpu.code.machine_code import PAUSE
 from graphdb.gpu.counting.cliques import DeviceCliques, Shape, shape_for
 from graphdb.gpu.counting.lists import unranked
+from graphdb.gpu.counting.passes.run import StreamedCount
+from graphdb.gpu.counting.passes.streaming import Streaming
 from graphdb.gpu.counting.registers import RANGED, TooWide, Unsupported
 from graphdb.gpu.counting.run import DeviceCount
 from graphdb.gpu.data.graph import DeviceGraph
@@ -232,7 +234,7 @@ class Counter:
             self._prepare(summed)
         if summed not in self._under_way:
             return None
-        return lambda: isinstance(self._device.memory.cached("count", summed), DeviceCount)
+        return lambda: isinstance(self._device.memory.cached("count", summed), DeviceCount | StreamedCount)
 
     def _new(self, plan: CountingPlan) -> set[Part]:
         """The parts of a plan that have to be compiled; all of them where none has."""
@@ -246,7 +248,11 @@ class Counter:
         """What is added up: a phrase for EXPLAIN."""
         if not counting:
             return "sums per vertex"
-        return "sums" if plan.clique is None or shape_for(plan.clique, self._device.limits) is None else "cliques"
+        if plan.clique is not None and shape_for(plan.clique, self._device.limits) is not None:
+            return "cliques"
+        summed = self._sums(plan, True)
+        streaming = None if summed is None else Streaming.of(self._graph, summed)
+        return "sums" if streaming is None else streaming.describe()
 
     def preparing(self, plan: PhysicalPlan, counting: bool) -> bool:
         """Whether a thread gets a plan's sums ready."""
@@ -297,7 +303,7 @@ class Counter:
             raise OutOfRange
         return joint.numbers(self._totals(joint.counting, prepared, watch))
 
-    def _totals(self, plan: CountingPlan, prepared: DeviceCount, watch: Watch) -> dict[Part, int]:
+    def _totals(self, plan: CountingPlan, prepared: DeviceCount | StreamedCount, watch: Watch) -> dict[Part, int]:
         """What each part of a plan adds up to; raises :class:`~graphdb.plan.executor.OutOfRange`."""
         first, started = not prepared.milliseconds, time.monotonic()
         totals = prepared.totals(watch)
@@ -312,7 +318,7 @@ class Counter:
     ) -> tuple[Ints, Ints] | None:
         """The vertices of the plan's one output, and the matches of each; as :meth:`count`, of a share or all."""
         prepared = self._ready(plan, False, watch)
-        if prepared is None:
+        if not isinstance(prepared, DeviceCount):
             return None
         counted = prepared.run_by_vertex(watch, share)
         self.milliseconds = prepared.milliseconds
@@ -400,7 +406,9 @@ class Counter:
 
     def _seconds(self, plan: CountingPlan) -> float:
         """Seconds that sums are expected to be counted for, without the start."""
-        rates = self._device.rates
+        rates, streaming = self._device.rates, Streaming.of(self._graph, plan)
+        if streaming is not None:
+            return streaming.seconds(LISTED * plan.cost / rates.listed, self._device)
         ranges = 4 * plan.vertices / self._device.limits.shared
         entries = sum(len(each.neighbours) for each in {id(of): of for of in plan.partitions.values()}.values())
         if not _looped(plan) or ranges < 1 or RANGED * ranges * entries <= plan.cost:
@@ -420,26 +428,26 @@ class Counter:
         else:
             self._bias.note(estimated, taken - self._start)
 
-    def _ready(self, plan: PhysicalPlan, counting: bool, watch: Watch) -> DeviceCount | None:
+    def _ready(self, plan: PhysicalPlan, counting: bool, watch: Watch) -> DeviceCount | StreamedCount | None:
         """A plan's sums, ready to run; None where there are none, or no kernels for them."""
         summed = self._sums(plan, counting)
         prepared = None if summed is None else self._prepared(summed, watch)
         if isinstance(prepared, _Unable) and prepared.too_wide:
             raise OutOfRange
-        return prepared if isinstance(prepared, DeviceCount) else None
+        return None if isinstance(prepared, _Unable) else prepared
 
-    def _prepared(self, plan: CountingPlan, watch: Watch) -> DeviceCount | _Unable:
+    def _prepared(self, plan: CountingPlan, watch: Watch) -> DeviceCount | StreamedCount | _Unable:
         """A plan ready to count; cached as long as the plan, since to prepare it takes longer than most counts."""
         under_way = self._under_way.get(plan)
         while under_way is not None and not wait([under_way.done], PAUSE).done:
             watch.check()
         return self._device.memory.cached_or_built("count", plan, lambda: self._built(plan, watch))
 
-    def _built(self, plan: CountingPlan, watch: Watch | None) -> DeviceCount | _Unable:
+    def _built(self, plan: CountingPlan, watch: Watch | None) -> DeviceCount | StreamedCount | _Unable:
         parts, unranked_before = self._unknown(_looped(plan)), unranked(self._graph, list(plan.partitions.values()))
         before, started = dict(self._device.code.origins), time.monotonic()
         try:
-            built = DeviceCount(self._device, self._graph, plan, while_alive if watch is None else watch.check)
+            built = self._prepared_now(plan, while_alive if watch is None else watch.check)
         except Unsupported as error:
             return _Unable(isinstance(error, TooWide))
         taken, now = time.monotonic() - started, self._device.code.origins
@@ -450,6 +458,18 @@ class Counter:
         self._known.update(dict.fromkeys(_looped(plan)))
         return built
 
+    def _prepared_now(self, plan: CountingPlan, check: Callable[[], None]) -> DeviceCount | StreamedCount:
+        """A plan ready to count: in passes where its lists do not fit, or leave too little for numbers by rank."""
+        streaming = Streaming.of(self._graph, plan)
+        if streaming is None:
+            try:
+                return DeviceCount(self._device, self._graph, plan, check)
+            except MemoryLimitError:
+                streaming = Streaming.of(self._graph, plan, anyway=True)
+                if streaming is None:
+                    raise
+        return StreamedCount(self._device, self._graph, plan, streaming.found, check)
+
     def _prepare(self, plan: CountingPlan) -> None:
         """Get a plan ready by a thread, unless enough is got ready already."""
         if len(self._under_way) >= MOST_BESIDE:
@@ -458,7 +478,7 @@ class Counter:
         done: Future[None] = Future()
 
         def prepare() -> None:
-            built: DeviceCount | _Unable = _Unable(False)
+            built: DeviceCount | StreamedCount | _Unable = _Unable(False)
             try:
                 with faults(), in_background():
                     built = self._built(plan, None)

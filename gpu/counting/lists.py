@@ -80,15 +80,9 @@ class DeviceLists:
         """Candidates (vertices) as bits; where ``cached``, cached for other plans as long as the candidates live."""
 
         def build() -> Bits:
-            flags = np.zeros((self.vertices + 31) // 32 * 32, bool)
-            flags[self._ranked(candidates)] = True
-            return Bits(self.memory.upload(np.packbits(flags, bitorder="little").view(np.uint32)))
+            return Bits(self.memory.upload(self.ranks.bits(candidates)))
 
         return self.memory.cached_or_built(f"bits {self.name}", candidates, build) if cached else build()
-
-    def _ranked(self, candidates: Ints) -> Ints:
-        ranks = self.ranks.rank[candidates].astype(np.int64)
-        return np.sort(ranks[ranks >= 0])
 
     def tasks(self, candidates: Ints | None, relations: list[Relation], pieces: int, *, cached: bool) -> Any:
         """Roots that have neighbours in all ``relations``, the heaviest split into pieces.
@@ -115,7 +109,7 @@ class DeviceLists:
         return self.memory.cached_or_built(name, original, lambda: self._tasks_of(candidates, relations, pieces))
 
     def _tasks_of(self, candidates: Ints | None, relations: list[Relation], wanted: int) -> Any:
-        roots = np.arange(self.vertices) if candidates is None else self._ranked(candidates)
+        roots = np.arange(self.vertices) if candidates is None else self.ranks.of(candidates)
         for relation in relations:
             ranked = self.ranks.relations[relation]
             roots = roots[ranked.begin[roots + 1] > ranked.begin[roots]]
@@ -140,10 +134,7 @@ class DeviceLists:
         """By rank: how long the lists of a vertex's neighbours are together."""
         known = self._work
         if relation not in known:
-            ranked = self.ranks.relations[relation]
-            degrees = np.diff(ranked.begin.astype(np.int64))
-            sums = np.append(0, np.cumsum(degrees[ranked.ids]))
-            known[relation] = (sums[ranked.begin[1:]] - sums[ranked.begin[:-1]]).astype(np.float64)
+            known[relation] = self.ranks.relations[relation].work()
         return known[relation]
 
 
@@ -166,9 +157,7 @@ def device_lists(
     name = _name_of(graph, partitions.values())
 
     def build() -> DeviceLists:
-        ranks = rank_relations(partitions, vertices)
-        if ranks is None:
-            raise Unsupported("more than 32 bits of vertices or edges")
+        ranks = ranks_of(graph, partitions, vertices)
         different = {id(ranked): ranked for ranked in ranks.relations.values()}.values()
         graph.residency.place([_lists_of(ranked) for ranked in different], 8 * vectors * len(ranks.vertices))
         copies: dict[int, tuple[Any, ...]] = {}
@@ -187,6 +176,40 @@ def device_lists(
     return memory.cached_or_built(name, next(iter(partitions.values())), build)
 
 
+@dataclass(frozen=True, slots=True)
+class _HostRanks:
+    """Lists by rank on the host."""
+
+    ranks: Ranks
+    nbytes: int = 0
+    """Bytes on the device."""
+
+
+def ranks_of(graph: DeviceGraph, partitions: Mapping[Relation, Partition], vertices: int) -> Ranks:
+    """The lists of some relations by rank, on the host; cached with the first of them.
+
+    Raises
+    ------
+    Unsupported
+        Where there are more vertices or entries than 32 bits count.
+    """
+
+    def build() -> _HostRanks:
+        ranks = rank_relations(partitions, vertices)
+        if ranks is None:
+            raise Unsupported("more than 32 bits of vertices or edges")
+        return _HostRanks(ranks)
+
+    name = f"host {_name_of(graph, partitions.values())}"
+    return graph.memory.cached_or_built(name, next(iter(partitions.values())), build).ranks
+
+
+def fit(graph: DeviceGraph, ranks: Ranks) -> bool:
+    """Whether the device has room for all lists."""
+    different = {id(ranked): ranked for ranked in ranks.relations.values()}.values()
+    return graph.residency.fits([_lists_of(ranked) for ranked in different])
+
+
 def _lists_of(ranked: Ranked) -> Lists:
     """What kernels read of lists by rank: those of the first ranks are the longest, and are read most."""
 
@@ -200,7 +223,8 @@ def _lists_of(ranked: Ranked) -> Lists:
 
 def unranked(graph: DeviceGraph, partitions: list[Partition]) -> int:
     """How many entries have to be put in the order of ranks first: none where other counts have read them."""
-    if not partitions or graph.memory.is_cached(_name_of(graph, partitions), partitions[0]):
+    name = _name_of(graph, partitions) if partitions else ""
+    if not partitions or any(graph.memory.is_cached(each, partitions[0]) for each in (name, f"host {name}")):
         return 0
     return sum(len(partition.neighbours) for partition in partitions)
 

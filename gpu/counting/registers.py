@@ -26,10 +26,21 @@ THREADS, MOST_THREADS = 256, 1024
 RANGED = 16.0
 """Numbers that have to be sent along a list, in the mean, for each of the ranges of ranks in which it is looked for: so
 many are added in shared memory in about the time that this takes, or that scratch memory takes more."""
-BLOCKS, RESERVED = 4, 1 << 10
-"""Blocks that go through ranges on one processor; and bytes of shared memory that the device takes for each block."""
+BLOCKS, RESERVED = 4, 3 << 9
+"""Blocks that go through ranges on one processor; and bytes of shared memory that the device, and a kernel's static
+variables, take for each block."""
 _NARROW, _WIDE = 1 << 32, 1 << 63
 WARP = 32
+
+
+def range_bytes(limits: Limits) -> int:
+    """Bytes of shared memory that a block may take which goes through ranges."""
+    return min(limits.shared, limits.processor_shared // BLOCKS - RESERVED)
+
+
+def threads_of_ranges(limits: Limits) -> int:
+    """Threads of a block that goes through ranges: a processor's, divided among as many blocks as fit it."""
+    return min(limits.processor_threads // BLOCKS // WARP * WARP, MOST_THREADS)
 
 
 class Unsupported(Exception):
@@ -259,7 +270,7 @@ class Layout:
             if self._shared(placed, 2 * threads) > limits.shared or self.outer == "Warp":
                 break
             threads *= 2
-        threads = self._threads_of_ranges if self.ranged else threads
+        threads = threads_of_ranges(self.limits) if self.ranged else threads
         if self._shared(placed, threads) > limits.shared:
             raise Unsupported("more bits than shared memory holds")
         return threads, self._shared(placed, threads), sum(self._scratch(r, threads) for r in placed)
@@ -269,16 +280,11 @@ class Layout:
         made = register.made
         if not isinstance(made, Through) or made.mask >= 0 or not made.total:
             return 0
-        room = min(self.limits.shared, self.limits.processor_shared // BLOCKS - RESERVED)
-        words = (room - self._shared(placed, self._threads_of_ranges)) // 256 * 64
+        threads = threads_of_ranges(self.limits)
+        words = (range_bytes(self.limits) - self._shared(placed, threads)) // 256 * 64
         span = max(words * (2 if register.form == "halves" else 1), 0)
         reach = self.reaches[self.relation(made.forward)]
         return span if span and RANGED * -(-self.vertices // span) <= reach else 0
-
-    @property
-    def _threads_of_ranges(self) -> int:
-        """Threads of a block that goes through ranges: a processor's, divided among as many blocks as fit it."""
-        return min(self.limits.processor_threads // BLOCKS // WARP * WARP, MOST_THREADS)
 
     @property
     def ranged(self) -> bool:

@@ -34,7 +34,7 @@ from graphdb.plan.shares import Division
 
 Ints = NDArray[np.int64]
 
-_EXACT = float(1 << 62)
+EXACT = float(1 << 62)
 """Sums whose estimate is greater are not trusted."""
 _FITS = 1 << 61
 """Numbers of matches by vertex that may be greater do not fit int64."""
@@ -384,7 +384,7 @@ class DeviceCount:
         self._wait(end, watch)
         self.milliseconds = self.device.milliseconds(begin, end)
         cells = self._answer.copy()
-        return None if (cells[1].view(np.float64) > _EXACT).any() else cells
+        return None if (cells[1].view(np.float64) > EXACT).any() else cells
 
     def _start(self, share: Share | None) -> Any:
         first, last = share or (0, self._units)

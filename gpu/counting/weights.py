@@ -39,6 +39,12 @@ def weights_of(parts: Iterable[Part]) -> set[Weight]:
     return weights
 
 
+def candidates_of(weight: Weight, filters: tuple[Ints, ...]) -> Ints:
+    """The candidates that pass all filters of a weight, as vertices; of one filter, its own array."""
+    sets = sorted((filters[number] for number in weight.filters), key=len)
+    return reduce(lambda a, b: np.intersect1d(a, b, assume_unique=True), sets)
+
+
 class _Reported:
     """What weighings report: the greatest value each, and whether one may not fit.  All are read at once.
 
@@ -125,8 +131,7 @@ class Weights:
 
     def candidates(self, weight: Weight) -> Ints:
         """The candidates that pass all filters, as vertices; of one filter, its own array."""
-        sets = sorted((self._filters[number] for number in weight.filters), key=len)
-        return reduce(lambda a, b: np.intersect1d(a, b, assume_unique=True), sets)
+        return candidates_of(weight, self._filters)
 
     def array(self, weight: Weight) -> Any:
         """A weight on the device: bits, or uint64 per rank; raises :class:`Unsupported` where there is no kernel."""
