@@ -12,7 +12,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from graphdb.common.errors import MemoryLimitError
@@ -109,25 +109,26 @@ def test_small_budgets(device: str, shape: str, part: int) -> None:
 
 
 @EXAMPLES
+@example(1, 3.0, SHAPES["square"], False, "one for all", 256)
+@example(2, 2.0, SHAPES["three between two"], True, "none", 1024)
+@example(3, 4.0, SHAPES["square"], True, "none", 4096)
 @given(
     seed=st.integers(0, 1 << 32),
     part=st.sampled_from([2.0, 3.0, 5.0]),
     edges=st.sampled_from([*SHAPES.values(), ((0, 1), (2, 1), (2, 3), (0, 3)), ((0, 1), (1, 2), (3, 2), (0, 3))]),
     one_way=st.booleans(),
-    filtered=st.sets(st.integers(0, 3)),
+    sets=st.sampled_from(["none", "one for all", "several"]),
     shared=st.sampled_from([256, 1024, 4096]),
 )
 def test_random_graphs(
-    device: str, seed: int, part: float, edges: Edges, one_way: bool, filtered: set[int], shared: int
+    device: str, seed: int, part: float, edges: Edges, one_way: bool, sets: str, shared: int
 ) -> None:
     """With and without directions and candidates, with numbers of 16 and of 32 bits, of a range of ranks or of all."""
     rng = np.random.default_rng(seed)
     graph, label = graph_of(SIZE, EDGES, seed % 1000)
-    sets = tuple(
-        np.sort(rng.choice(SIZE, int(rng.integers(5, SIZE)), replace=False)) if at in filtered else None
-        for at in range(1 + max(map(max, edges)))
-    )
-    pattern = directed(edges, label) if one_way else pattern_of(edges, label, sets)
+    several = [np.sort(rng.choice(SIZE, int(rng.integers(5, SIZE)), replace=False)) for _ in range(5)]
+    chosen = {"none": (), "one for all": several[:1] * (1 + max(map(max, edges))), "several": several[:3]}[sets]
+    pattern = directed(edges, label) if one_way else pattern_of(edges, label, tuple(chosen))
     plan = make_plan(pattern, graph, counting="always")
     with within(int(needed(plan) / part), shared=shared) as executor, mock.patch.object(registers, "RANGED", 0.0):
         assert executor.count(plan) == HOST.count(plan)

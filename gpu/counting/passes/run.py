@@ -1,6 +1,6 @@
 """Counts whose lists do not fit the device: sums that go through lists, in passes (:mod:`.ranges`).
 
-All terms that are linear are added up on the host, by the lengths of lists.  A run takes as much memory as there is, in
+All terms that are linear are added up on the host, once (:mod:`.linear`).  A run takes as much memory as there is, in
 a few pieces, and leaves none of it taken.
 """
 
@@ -19,11 +19,12 @@ from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.code.launch import VARIANTS, Device, Module, StopFlag
 from graphdb.gpu.counting.lists import ranks_of
 from graphdb.gpu.counting.passes.blocks import HIGH, LOW, OFFSETS, blocks_of, planes_of_roots
+from graphdb.gpu.counting.passes.linear import total
 from graphdb.gpu.counting.passes.pipeline import SIDES, through
 from graphdb.gpu.counting.passes.ranges import Lengths, Passes, is_wide, least_room, passes_of
 from graphdb.gpu.counting.passes.streaming import Sent, Streamable, known_passes, lengths_of, room_of, span_of
 from graphdb.gpu.counting.ranks import Ranks
-from graphdb.gpu.counting.registers import TooWide, range_bytes, threads_of_ranges
+from graphdb.gpu.counting.registers import range_bytes, threads_of_ranges
 from graphdb.gpu.counting.run import EXACT, Share
 from graphdb.gpu.counting.weights import candidates_of
 from graphdb.gpu.data.graph import DeviceGraph, address
@@ -91,7 +92,7 @@ class StreamedCount:
             self._module = device.module("count_ranges", macros, check=self.check)
             self._ranks = ranks_of(self.graph, plan.partitions, plan.vertices)
             linear = (part for part in parts_of(plan.terms) if part not in self.found.sent)
-            self._known = {part: part.multiple * self._linear(part.root) for part in linear}
+            self._known = {part: part.multiple * total(part.root, self._ranks, plan.filters) for part in linear}
             for sent in self.found.sent.values():
                 for weight in (sent.root, sent.middle, sent.end):
                     if weight is not None and weight.filters and weight not in self._bits:
@@ -100,23 +101,6 @@ class StreamedCount:
         self._answer = device.pinned((2, len(self.found.sent)), np.int64)
         self.check = None
         del self.plan  # what is cached as long as the plan must not keep the plan alive
-
-    def _linear(self, root: Weight) -> int:
-        """The sum over a vertex's candidates of a product of lists' lengths; raises :class:`TooWide`."""
-        candidates = candidates_of(root, self.plan.filters) if root.filters else None
-        if not root.messages:
-            return 0 if candidates is None else len(candidates)
-        chosen = slice(None) if candidates is None else self._ranks.of(candidates)
-        found: Any = np.int64(1)
-        estimate: Any = 1.0
-        for bundle, child in root.messages:
-            lengths = self._ranks.relations[bundle.members[0].relation].lengths[chosen]
-            for less in range(child.fall):
-                left = np.maximum(lengths - less, 0)
-                found, estimate = found * left, estimate * left.astype(np.float64)
-        if float(estimate.sum()) > EXACT:
-            raise TooWide("numbers that may not fit 64 bits")
-        return int(found.sum())
 
     @property
     def nbytes(self) -> int:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from graphdb.gpu.card import Limits
 from graphdb.gpu.code.launch import Device
 from graphdb.gpu.code.layout import RANKED
+from graphdb.gpu.counting.passes.linear import is_linear
 from graphdb.gpu.counting.passes.ranges import WIDE, Lengths, Passes, passes_of
 from graphdb.gpu.counting.ranks import by_degree
 from graphdb.gpu.counting.registers import BLOCKS, range_bytes
@@ -71,7 +72,7 @@ def streamable(plan: CountingPlan) -> Streamable | None:
         if part.rooted or part.clique or part.root.loops:
             return None
         if not part.levels:
-            if not _is_linear(part.root):
+            if not is_linear(part.root) or part.root.is_one:
                 return None
             continue
         found = _sent(part)
@@ -84,12 +85,6 @@ def streamable(plan: CountingPlan) -> Streamable | None:
         return None
     roots, along = relations.pop()
     return Streamable(roots, along, sent)
-
-
-def _is_linear(root: Weight) -> bool:
-    """Whether a vertex's matches are a product of its lists' lengths."""
-    plain = all(bundle.plain and not bundle.order and child.is_one for bundle, child in root.messages)
-    return plain and bool(root.messages or root.filters)
 
 
 def _sent(part: Part) -> tuple[Sent, tuple[Relation, Relation]] | None:
