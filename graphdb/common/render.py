@@ -244,14 +244,17 @@ MODES: dict[str, Callable[[Sequence[str], Iterable[Row]], Iterator[str]]] = {
 def duration(seconds: float) -> str:
     """Return a time in the unit that suits it.
 
-    >>> duration(0.0123), duration(7.5), duration(95)
-    ('12.3 ms', '7.50 s', '1 min 35 s')
+    >>> duration(0.0123), duration(7.5), duration(95), duration(8000), duration(1e6)
+    ('12.3 ms', '7.50 s', '1 min 35 s', '2 h 13 min', '11 days')
     """
     if seconds < 1:
         return f"{seconds * 1000:.1f} ms"
     if seconds < 60:
         return f"{seconds:.2f} s"
-    return f"{int(seconds) // 60} min {int(seconds) % 60} s"
+    minutes, hours = int(seconds) // 60, int(seconds) // 3600
+    if hours == 0:
+        return f"{minutes} min {int(seconds) % 60} s"
+    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24:,} days"
 
 
 def plural(count: int, noun: str) -> str:

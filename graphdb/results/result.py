@@ -29,6 +29,9 @@ from graphdb.results.exports import Exports
 
 T = TypeVar("T")
 
+_PLAN_OF_SQL = ("explain_key", "explain_value")
+"""The columns in which DuckDB has what EXPLAIN shows of SQL."""
+
 _SHOWN = 10
 """Rows that a notebook and a prompt show."""
 
@@ -207,7 +210,8 @@ class Result(Exports, OtherNames):
 
     @property
     def warnings(self) -> list[str]:
-        """What may be a slip: labels, edge labels and properties that the statement reads and nothing has.
+        """What may be a slip: labels, edge labels and properties that the statement reads and nothing has, or of whose
+        names there are others from RDF.
 
         Each is a text with its place in the statement and what may be meant, as the database is when it is asked.
         """
@@ -367,12 +371,20 @@ class Result(Exports, OtherNames):
         """Return the rows as an aligned table, at most ``limit`` of them."""
         from graphdb.common.render import table
 
-        if self.verbatim:
-            return "\n".join(line for (line,) in self)
+        if (plan := self.plan_lines()) is not None:
+            return "\n".join(plan)
         rows = self._first(limit)
         if rows is None:
             return self.message or "done"
         return "\n".join([*table(self.columns, rows), f"({self._count_text(limit)})"])
+
+    def plan_lines(self) -> list[str] | None:
+        """Return the lines of the plan that EXPLAIN or PROFILE gave, laid out already; None for other statements."""
+        if self.verbatim:
+            return [line for (line,) in self]
+        if self.columns == _PLAN_OF_SQL:
+            return [line for _, text in self for line in text.splitlines()]
+        return None
 
     def plan(self) -> list[dict[str, Any]]:
         """Return the plan that EXPLAIN or PROFILE gave as a tree, of values that JSON has.
@@ -409,7 +421,7 @@ class Result(Exports, OtherNames):
         from graphdb.common.render import as_html
 
         try:
-            rows = None if self.verbatim else self._first(_SHOWN)
+            rows = None if self.plan_lines() is not None else self._first(_SHOWN)
         except StorageError:  # closed in the meantime
             return None
         if rows is None:

@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -108,12 +109,11 @@ def _hint(word: str, rest: Sequence[str]) -> str:
 
 def _shell(given: argparse.Namespace) -> int:
     from graphdb.shell.repl import Shell
-    from graphdb.shell.terminal import preload
 
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     if interactive:
         # The prompt's libraries load while the database opens.
-        threading.Thread(target=preload, daemon=True).start()
+        threading.Thread(target=import_module, args=["graphdb.shell.prompt"], daemon=True).start()
     with _open(given) as database:
         shell = Shell(database, mode=given.mode, interactive=interactive)
         return shell.converse() if interactive else shell.run_lines(sys.stdin)

@@ -6,7 +6,8 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 from graphdb.data import GEOGRAPHY
-from graphdb.shell.repl import PROMPT, Shell
+from graphdb.shell.repl import Shell
+from graphdb.shell.terminal import PROMPT
 
 if TYPE_CHECKING:
     from graphdb.database import Database

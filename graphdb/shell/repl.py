@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
@@ -19,7 +20,7 @@ from graphdb._version import __version__
 from graphdb.common import render
 from graphdb.common.errors import AccessError, GraphDBError, nearest
 from graphdb.shell.overview import schema
-from graphdb.shell.terminal import Status, complain, history_file, script_lines
+from graphdb.shell.terminal import Status, complain, script_lines
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from graphdb.shell.completion import PatternCompleter
 
 T = TypeVar("T")
-
-PROMPT, CONTINUATION = "graphdb> ", "     ...> "
 
 ALIGNED = {"table": render.table, "box": render.box}
 """Modes whose tables stay within the terminal."""
@@ -101,6 +100,8 @@ class Shell:
         """Where answers went before they were redirected; the mode of then."""
         self._first_mode = mode
         self._once = False
+        self._script: tuple[str, int] | None = None
+        """The name of the script that is run ("" for a pipe), and the line where what is accepted begins."""
         self._last: Result | None = None
         """The last answer with rows."""
         self.completer: PatternCompleter | None = None
@@ -116,7 +117,7 @@ class Shell:
         self._print(f"graphdb {__version__}: statements end with ';', .help shows the shell's own commands")
         while not self._done:
             try:
-                entered = session.prompt(PROMPT)
+                entered = session.prompt()
             except KeyboardInterrupt:
                 continue
             except EOFError:
@@ -125,41 +126,73 @@ class Shell:
                 self.accept(entered)
                 self._names_are_fresh = False
         self._worker.shutdown()
-        return 0
+        return 0 if self._attempt(self._end_redirection) else 1
 
-    def run_lines(self, lines: Iterable[str]) -> int:
-        """Run statements and dot commands from lines (a pipe, a file) up to the first error; returns the status."""
+    def run_lines(self, lines: Iterable[str], name: str = "") -> int:
+        """Run statements and dot commands from lines (a pipe, a file) up to the first error; returns the status.
+
+        Errors say in which line of the lines, and of what file, ``name``, their statement begins.
+        """
+        reading, self._script = self._script, (name, 1)  # a script may read another
+        try:
+            ran = all(map(self.accept, self._chunks(lines)))
+        finally:
+            self._script = reading
+        if reading is None:
+            ran = self._attempt(self._end_redirection) and ran
+        return 0 if ran else 1
+
+    def _chunks(self, lines: Iterable[str]) -> Iterator[str]:
+        """Yield a script's dot commands and whole statements, until one of them ends the shell."""
         from graphdb.grammar.parser import is_complete, split
 
-        pending = ""
-        for line in script_lines(lines):
+        pending, name = "", self._script[0] if self._script else ""
+        for number, line in enumerate(script_lines(lines), 1):
             if pending and _is_command(line) and not split(pending):  # comments alone stand before it
                 pending = ""
+            if not pending:
+                self._script = name, number
             pending += line if line.endswith("\n") else line + "\n"
             if _is_command(pending) or is_complete(pending):
-                if not self.accept(pending):
-                    return 1
+                yield pending
                 pending = ""
             elif not pending.strip():
                 pending = ""
             if self._done:
-                return 0
-        return 0 if not pending.strip() or self.accept(pending) else 1
+                return
+        if pending.strip():
+            yield pending
 
     def accept(self, entered: str) -> bool:
         """Run what was entered, and print its answer or its error; returns whether it succeeded."""
+        if not _is_command(entered):
+            return self._attempt(lambda: self._statements(entered))
+        word = entered.strip()
+        return self._attempt(lambda: self._dot(word if word.startswith(".") else "." + word))
+
+    def _attempt(self, do: Callable[[], bool | None]) -> bool:
+        """Do something, and print the error that it raises; returns whether it succeeded, which it may deny."""
         try:
-            if _is_command(entered):
-                word = entered.strip()
-                return self._dot(word if word.startswith(".") else "." + word)
-            return self._statements(entered)
+            return do() is not False
         except GraphDBError as error:
-            self._complain(str(error))
+            self._complain(f"{error}{self._place()}")
         except OSError as error:
-            self._complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+            file = error.filename
+            if file is None and self._first_output is not None:  # the file of .output: what follows goes elsewhere
+                file = self.output.name
+                with suppress(OSError):
+                    self._end_redirection()
+            self._complain(f"{file}: {error.strerror}" if file else str(error))
         except KeyboardInterrupt:
             self._complain("interrupted")
         return False
+
+    def _place(self) -> str:
+        """Return a further line of an error: where in the script its statement begins, unless it is its first line."""
+        if self._script is None or self._script == ("", 1):
+            return ""
+        name, line = self._script
+        return f"\nin the statement that begins in line {line:,}" + (f" of {name}" if name else "")
 
     # --- statements --------------------------------------------------------------------------------------------
 
@@ -167,7 +200,11 @@ class Shell:
         """Run statements one by one, so that each prints its answer."""
         from graphdb.grammar.parser import split
 
+        at, began = 0, self._script
         for statement in split(entered):
+            if began is not None:
+                at = entered.index(statement, at)
+                self._script = began[0], began[1] + entered.count("\n", 0, at)
             start = time.perf_counter()
             result = self._wait(self._worker.submit(self._run, statement))
             self.show(result, time.perf_counter() - start)
@@ -206,11 +243,10 @@ class Shell:
             if result.message or took:
                 self._print((result.message or "done") + took)
             return
-        count = len(result)
-        if self.mode == "table" and result.columns == ("plan",):
-            # EXPLAIN and PROFILE answer in lines that are laid out already.
-            self._print_all(str(row[0]) for row in result)
+        if self.mode == "table" and (plan := result.plan_lines()) is not None:
+            self._print_all(plan)
             return
+        count = len(result)
         cut = self._on_terminal and self.mode in ALIGNED and count > self.rows_shown
         self._print_rows(result.columns, itertools.islice(result, self.rows_shown) if cut else iter(result))
         if self.mode in ALIGNED:
@@ -287,7 +323,7 @@ class Shell:
                     raise GraphDBError(".read needs a file", hint=".read statements.txt")
                 self._refuse_files(".read")
                 with Path(argument).expanduser().open(encoding="utf-8", errors="surrogateescape") as lines:
-                    return self.run_lines(lines) == 0
+                    return self.run_lines(lines, argument) == 0
             case ".export":
                 if not argument:
                     raise GraphDBError(".export needs a file", hint=".export graph.ttl.gz")
@@ -338,10 +374,22 @@ class Shell:
             self._first_mode, self.mode = self.mode, _SUFFIXES.get(Path(file).suffix.lower(), self.mode)
 
     def _end_redirection(self) -> None:
+        """Print where the shell printed first.
+
+        Raises
+        ------
+        OSError
+            The end of the file cannot be written; it is closed all the same.
+        """
         if self._first_output is not None:
-            self.output.close()
+            file = self.output
             self.output, self._first_output, self._once = self._first_output, None, False
             self.mode = self._first_mode
+            try:
+                file.close()
+            except OSError as error:
+                error.filename = file.name
+                raise
 
     def _parameter(self, argument: str) -> None:
         """Give a parameter a value, show all, or forget them."""
@@ -350,10 +398,21 @@ class Shell:
             self.parameters.clear()
         elif value:
             name = name.removeprefix("$")
-            self.parameters[name] = self._wait(self._worker.submit(self._run, f"RETURN {value} AS value")).scalar()
+            self.parameters[name] = self._wait(self._worker.submit(self._value, value))
         else:
             for name, given in sorted(self.parameters.items()):
                 self._print(f"${name}: {render.text(given)}")
+
+    def _value(self, expression: str) -> object:
+        """Return what an expression gives; an error's place is one within the expression."""
+        before = "RETURN "
+        try:
+            return self._run(before + expression).scalar()
+        except GraphDBError as error:
+            if error.line != 1 or error.column is None:
+                raise
+            at = error.column - 1 - len(before)
+            raise type(error)(error.message, text=expression, position=at, hint=error.hint) from None
 
     def _run(self, statement: str) -> Result:
         """Run a statement with those of the parameters that it has."""
@@ -392,44 +451,15 @@ class Shell:
     # --- the terminal ------------------------------------------------------------------------------------------
 
     def _session(self, input: Input | None, output: Output | None) -> PromptSession[str]:
-        """Make the prompt: history, completion, colours, and Enter that ends a complete statement only."""
-        from prompt_toolkit import PromptSession
-        from prompt_toolkit.filters import completion_is_selected
-        from prompt_toolkit.history import FileHistory, History, InMemoryHistory
-        from prompt_toolkit.key_binding import KeyBindings
-        from prompt_toolkit.key_binding.key_processor import KeyPressEvent
-        from prompt_toolkit.lexers import PygmentsLexer
-
+        """Make the prompt, which completes names of the database."""
         from graphdb.shell.completion import PatternCompleter
-        from graphdb.shell.highlighting import PatternLexer
-
-        keys = KeyBindings()
-
-        @keys.add("enter", filter=~completion_is_selected)
-        def _(event: KeyPressEvent) -> None:
-            entered = event.current_buffer.text
-            if _ends(entered):
-                event.current_buffer.validate_and_handle()
-            else:
-                event.current_buffer.insert_text("\n")
+        from graphdb.shell.prompt import session
 
         self.completer = PatternCompleter({name: choices for name, (choices, _) in DOT_COMMANDS.items()})
-        path = history_file()
-        history: History = FileHistory(path) if path else InMemoryHistory()
-        session: PromptSession[str] = PromptSession(
-            history=history,
-            completer=self.completer,
-            complete_while_typing=False,
-            lexer=PygmentsLexer(PatternLexer),
-            multiline=True,
-            prompt_continuation=CONTINUATION,
-            key_bindings=keys,
-            input=input,
-            output=output,
-        )
+        made = session(self.completer, _ends, input, output)
         # Only once the prompt stands: reading names takes longer than showing it.
-        session.app.after_render += lambda _: self._refresh_names()
-        return session
+        made.app.after_render += lambda _: self._refresh_names()
+        return made
 
     def _refresh_names(self) -> None:
         """Have the worker read the names for completion; what they were stays until then."""
@@ -453,7 +483,8 @@ class Shell:
             self._print(line)
 
     def _complain(self, message: str) -> None:
-        self.output.flush()
+        if self._first_output is None:  # what is said stands below what was printed before it
+            self.output.flush()
         complain(message, self.errors)
 
 
@@ -466,7 +497,7 @@ def _ends(entered: str) -> bool:
 
 def _is_command(entered: str) -> bool:
     """Whether this is a dot command, or one of the words that people try first."""
-    return entered.lstrip().startswith(".") or entered.strip().lower() in ("help", "quit", "exit")
+    return entered.lstrip().startswith(".") or entered.strip().rstrip("; ").lower() in ("help", "quit", "exit")
 
 
 def _help() -> Iterator[str]:

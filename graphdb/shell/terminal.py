@@ -12,6 +12,8 @@ from typing import TextIO
 from graphdb.common import compiling, render
 from graphdb.common.errors import GraphDBError
 
+PROMPT, CONTINUATION = "graphdb> ", "     ...> "
+
 _NO_CHARACTER = re.compile("[\udc80-\udcff]")
 """A byte that is no UTF-8, as ``surrogateescape`` has it."""
 
@@ -54,15 +56,6 @@ class Status:
         """Take the line away."""
         if self._stream is not None and self._said:
             print("\r\x1b[K", end="", file=self._stream, flush=True)
-
-
-def preload() -> None:
-    """Import what the prompt needs."""
-    import prompt_toolkit
-
-    from graphdb.shell import completion, highlighting
-
-    del prompt_toolkit, completion, highlighting
 
 
 def history_file() -> Path | None:

@@ -111,6 +111,35 @@ def test_answers_go_to_files(db: graphdb.Database, tmp_path: pathlib.Path) -> No
     assert ".once needs a file" in errors
 
 
+@pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="no file that is full")
+def test_a_full_disk_ends_the_redirection_only(db: graphdb.Database) -> None:
+    """Whether it is seen when a file's buffer is written, when the file is closed, or when the shell ends."""
+    full = "/dev/full: No space left on device\n"
+    many = "MATCH (a:N), (b:N) RETURN a.text, b.text;"
+    rows = ["RETURN 1 AS x;", ".once /dev/full", "RETURN 2 AS x;", "RETURN 3 AS x;"]
+    assert told(db, ".mode csv", ".output /dev/full", many, *rows) == ("x\n1\nx\n3\n", full * 2)
+    assert told(db, ".output /dev/full", rows[0], "RETURN nothing;", ".output")[1].endswith(full)
+    output, errors = io.StringIO(), io.StringIO()
+    shell = Shell(db, output=output, errors=errors, mode="csv")
+    assert shell.run_lines([".output /dev/full\n", "RETURN 1 AS x;\n"]) == 1
+    assert (output.getvalue(), errors.getvalue().splitlines()[0] + "\n") == ("", full)
+
+
+def test_what_gives_no_rows_is_done_and_plans_are_laid_out(db: graphdb.Database) -> None:
+    made = told(
+        db, "CREATE TABLE made (a INT);", "INSERT INTO made VALUES (1);", "SET threads = 1;", "DROP TABLE made;"
+    )
+    assert made == ("done\n Count\n───────\n     1\n(1 row)\ndone\ndone\n", "")
+    output, _ = told(
+        db, "EXPLAIN SELECT 1 + range FROM range(3);", "RETURN 1 AS plan;", 'SELECT 1 "Success" WHERE 0 = 1;'
+    )
+    plan, _, rows = output.partition(" plan\n")
+    assert plan.startswith("╭─")
+    assert "\\n" not in plan
+    assert len({len(line) for line in plan.splitlines()}) == 1
+    assert rows == "──────\n    1\n(1 row)\n Success\n─────────\n(0 rows)\n"
+
+
 def test_a_files_suffix_is_its_mode(db: graphdb.Database, tmp_path: pathlib.Path) -> None:
     table, page = tmp_path / "a.csv", tmp_path / "b.MD"
     output, errors = told(
@@ -152,7 +181,7 @@ def test_parameters(db: graphdb.Database) -> None:
     )
     assert output == "$least: 298\n$most: 299\nn\n2\nm\n299\n$who: Eve\n"
     assert "parameter $other has no value" in errors
-    assert "unexpected AS" in errors
+    assert "ends too early: expected CASE or an expression (line 1, column 4)" in errors
 
 
 def test_imports(db: graphdb.Database, tmp_path: pathlib.Path) -> None:

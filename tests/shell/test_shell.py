@@ -61,6 +61,8 @@ def said(database: Any, *entered: str, mode: str = "csv") -> tuple[str, str]:
 
 def test_every_statement_of_a_line_answers(family: Any) -> None:
     assert said(family, "SELECT 1 AS a; SELECT 2 AS b;") == ("a\n1\nb\n2\n", "")
+    assert Shell(family, output := io.StringIO()).run_lines(["SELECT 1 AS a;\n", "quit;\n", "SELECT 2 AS b;\n"]) == 0
+    assert "2" not in output.getvalue()
 
 
 def test_an_error_has_a_caret_and_the_shell_goes_on(family: Any) -> None:
@@ -122,7 +124,23 @@ def test_read_runs_a_file_up_to_its_first_error(family: Any, tmp_path: Path) -> 
     output, errors = said(family, f".read {script};")
     assert output == "a\n1\n"
     assert "nonsense" in errors
+    assert errors.endswith(f"\nin the statement that begins in line 4 of {script}\n")
     assert "absent" in said(family, ".read absent")[1]
+
+
+def test_an_error_of_a_script_says_where_its_statement_begins(family: Any, tmp_path: Path) -> None:
+    def where(*lines: str) -> str:
+        errors = io.StringIO()
+        assert Shell(family, io.StringIO(), errors).run_lines(f"{line}\n" for line in lines) == 1
+        return errors.getvalue().partition("in the statement that begins in ")[2]
+
+    assert where("RETURN 1 +;") == ""  # its own lines are the script's
+    assert where("RETURN 1;", "", "-- two", "RETURN 2; RETURN", " 3 +;") == "line 4\n"
+    assert where("RETURN 1;", "RETURN 2;", ".mdoe csv") == "line 3\n"
+    assert where("", "RETURN 'a;") == "line 2\n"
+    inner = tmp_path / "inner.txt"
+    inner.write_text("RETURN 1;\nRETURN x;\n", encoding="utf-8")
+    assert where("RETURN 1;", f".read {inner}") == f"line 2 of {inner}\n"
 
 
 def test_scripts_are_utf_8_with_or_without_a_byte_order_mark(family: Any, tmp_path: Path) -> None:
@@ -137,7 +155,12 @@ def test_scripts_are_utf_8_with_or_without_a_byte_order_mark(family: Any, tmp_pa
 
 @pytest.mark.parametrize(
     ("command", "hint"),
-    [(".tabels", ".tables"), (".mode tabel", "table"), (".xyz", ".help"), (".tables x", "no argument")],
+    [
+        (".tabels", ".tables"),
+        (".mode tabel", "table"),
+        (".xyz", ".help"),
+        (".tables x", "no argument"),
+    ],
 )
 def test_slips_in_dot_commands(family: Any, command: str, hint: str) -> None:
     output, errors = said(family, command)

@@ -9,8 +9,7 @@ PROMPT = """
 import sys
 import graphdb
 import graphdb.shell.repl
-from graphdb.shell.terminal import preload
-preload()
+import graphdb.shell.prompt
 with graphdb.connect() as db:
     late = sorted(name for name in sys.modules if name.startswith(("graphdb.grammar.syntax", "graphdb.plan", "lark")))
     assert not late, late

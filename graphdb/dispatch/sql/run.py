@@ -91,6 +91,8 @@ class SqlStatements:
                     values = {name: values[name] for name in rest.parameters}
                 try:
                     table = self._execute(sql, values, timeout)
+                    if table is not None and _is_no_answer(each.kind, table):
+                        table = None
                 finally:
                     if each.kind not in _READING:
                         self.views.changed()
@@ -160,6 +162,13 @@ class SqlStatements:
             self._state.moved = True
             check_path(self._state.connection, self._state.database)
         return table
+
+
+def _is_no_answer(kind: str, table: arrow.Table) -> bool:
+    """Whether these are the columns that DuckDB names where a statement, of this kind, gives no rows at all."""
+    if table.num_rows or kind in ("SELECT", "EXECUTE"):
+        return False
+    return table.column_names == ["Success"] or (kind == "CREATE" and table.column_names == ["Count"])
 
 
 def _table_of(relation: duckdb.DuckDBPyRelation, most: int) -> arrow.Table:
