@@ -117,8 +117,17 @@ def _neighbours(path: Path) -> str | None:
     if not folder.is_dir():
         return None if glob.has_magic(str(folder)) else f"there is no folder '{folder}'"
     names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
-    similar = nearest(path.name, names) or [name for name in names if Path(name).suffix in SUFFIXES][:3]
-    return "did you mean " + " or ".join(f"'{folder / name}'" for name in similar) + "?" if similar else None
+    if similar := nearest(path.name, names):
+        return "did you mean " + " or ".join(f"'{folder / name}'" for name in similar) + "?"
+    readable = [f"'{folder / name}'" for name in names if _content_suffix(name) in SUFFIXES]
+    more = " and more" if len(readable) > 3 else ""
+    return f"there are {', '.join(readable[:3])}{more}" if readable else None
+
+
+def _content_suffix(name: str) -> str:
+    """Return the suffix of what a file has in it, that of its compression left out."""
+    path = Path(name)
+    return Path(path.stem).suffix if path.suffix in COMPRESSIONS else path.suffix
 
 
 def _data_file(path: Path, format: Format | None) -> DataFile:
@@ -166,9 +175,16 @@ def _look(path: Path, format: Format | None, stream: io.BufferedReader | None, *
         empty = "the compressed file is cut short or damaged" if head else "it is empty"
         raise LoadError(
             f"neither the name '{path}' nor the content tells the file's format{'' if text else f': {empty}'}",
-            hint="state it: FORMAT ntriples, turtle, csv, …",
+            hint=_ROWS.get(suffixes[-1] if suffixes else "", "state it: FORMAT ntriples, turtle, csv, …"),
         )
     return DataFile(path, size, packed, format, stream)
+
+
+_ROWS = {
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "rows of JSON: LOAD FROM (FROM '….json') AS LABEL …"),
+    ".xlsx": "rows of a sheet: LOAD FROM (FROM read_xlsx('….xlsx')) AS LABEL …",
+}
+"""How rows are loaded that DuckDB reads, by the suffix of their file."""
 
 
 def _once(stream: BinaryIO | io.FileIO, *, ours: bool = True) -> io.BufferedReader:

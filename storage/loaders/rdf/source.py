@@ -19,7 +19,10 @@ from graphdb.storage.loaders.streams import BadLine, chunks
 _REMEMBERED = 1 << 20
 """Bytes of the file that are buffered, to show the line of an error."""
 
-_PLACE = re.compile(r"^Parser error at line \d+(?: between columns \d+ and \d+| between .*?| column \d+)?: ")
+_PLACE = re.compile(
+    r"^Parser error (?:at|between) line \d+(?: between columns \d+ and \d+| between .*?| column \d+.*?)?: "
+)
+_UNCLOSED = {'"': "string", "'": "string", "<": "IRI"}
 
 _BIT = {RDF_XML: re.compile(rb"[^>]*>"), JSON_LD: re.compile(rb"[^][{}:,]*[][{}:,]")}
 """What is read at a time of a format whose errors the library tells no places of: up to a tag's end, or a mark."""
@@ -193,6 +196,9 @@ class Source:
             hint = mistaken(self._recent[0], self._file.format)
         self._described = True
         text = self._line(line) if line else None
+        if text and column and message.lower() == "unexpected end of file":
+            begun = _UNCLOSED.get(text[column - 1 : column])
+            message = f"the {begun} that begins here is not closed" if begun else message
         return BadLine(self._file.name, line, column, message, hint, text if column else None)
 
     def _place(self) -> tuple[int, int]:

@@ -61,7 +61,7 @@ class Lines:
             raise LoadError(
                 "no column says which edge label a row has",
                 source=self._name,
-                hint="name a column :TYPE, or state type='…'",
+                hint="name a column :TYPE, or state type='…'; LOAD '…' AS TYPE …",
             )
         edge = f"{terms.vertex(start, type_of_start)} || ' ' || {label} || ' ' || {terms.vertex(end, type_of_end)}"
         rows = f"SELECT *, row_number() OVER () AS {NUMBER}, {edge} AS {_ID} FROM frame"

@@ -352,7 +352,9 @@ class _Table:
             raise LoadError(
                 f"no column says which vertex or edge a row is: {names}",
                 source=self._name,
-                hint="name columns :ID, or :START_ID and :END_ID, or state columns={'…': ':ID'}",
+                hint=f"name columns :ID, or :START_ID and :END_ID, or state columns={{{columns[0][0].column!r}: ':ID'}}"
+                if columns
+                else None,
             )
         bad = self._bad(columns, needed, lines)
         self._check(
@@ -390,7 +392,8 @@ class _Table:
             stated = column.stated or ""
             wrong = f"list_filter({given}, lambda x: {values.wrong('x', terms.element_type(column, type), stated)})"
             called = _text(column.name or f":{column.role}")
-            word = f"'this row has a value of ' || {called} || ' that is no {column.type}: '"
+            wanted = _IN_WORDS.get(column.type, column.type)
+            word = f"'this row has a value of ' || {called} || ' that is no {wanted}: '"
             cases.append(case(f"len({wrong}) > 0", f"{word} || left({wrong}[1]::VARCHAR, 100)", column))
         return " ".join(cases)
 
@@ -414,6 +417,20 @@ class _Table:
                 raise some[0].error()
             self.has_begun = True
             self._put(Block(b"", 0, some))
+
+
+_IN_WORDS = {
+    "BIGINT": "integer",
+    "DOUBLE": "number",
+    "BOOLEAN": "true or false",
+    "DATE": "date",
+    "TIME": "time of day",
+    "TIMETZ": "time of day",
+    "TIMESTAMP": "date and time",
+    "TIMESTAMPTZ": "date and time",
+    "INTERVAL": "duration",
+}
+"""What the values of a type of SQL's are called."""
 
 
 # --- SQL -------------------------------------------------------------------------------------------------------

@@ -70,7 +70,9 @@ def test_paths(db: Loaded) -> None:
     db.write("<ex:s> <ex:p> <ex:o> .", "places.nt.gz")
     folder = db.folder
     _refused(db, folder / "peple.nt", "there is no file", "people.nt'")
-    _refused(db, str(folder / "*.nx"), "no file matches")
+    _refused(
+        db, str(folder / "*.nx"), "no file matches", f"there are '{folder / 'people.nt'}', '{folder / 'places.nt.gz'}'"
+    )
     _refused(db, folder, "is a directory", "*.nt")
     _refused(db, [], "no file to load")
     _refused(db, folder / "absent" / "x.nt", "there is no file", "there is no folder")
