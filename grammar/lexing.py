@@ -93,7 +93,9 @@ def scan(text: str, start: int, end: int) -> list[Token]:
             check_stop()
         found = match(text, start, end)
         if found is None:
-            raise ParseError(_unreadable(text, start), text=text, position=start)
+            meant = _TYPESET.get(text[start])
+            hint = f"did you mean {meant}?" if meant else None
+            raise ParseError(_unreadable(text, start), text=text, position=start, hint=hint)
         kind = found.lastgroup or ""
         value = found[kind]
         if value == "[" and (whole := _LIST.match(text, start, end)) is not None and whole.end() - start >= _LONG:
@@ -119,6 +121,24 @@ def closing(text: str, start: int) -> int | None:
         depth += (text[start] == "(") - (text[start] == ")")
         start = found.end()
     return None
+
+
+_TYPESET = {
+    **dict.fromkeys("“”„‟«»", '"'),
+    **dict.fromkeys("‘’‚‛´", "'"),
+    **dict.fromkeys("‐‑‒–—−", "-"),
+    **dict.fromkeys("→⟶⇒", "->"),
+    **dict.fromkeys("←⟵⇐", "<-"),
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "<>",
+    "×": "*",
+    "；": ";",
+    "，": ",",
+    "（": "(",
+    "）": ")",
+}
+"""What word processors and web pages make of the characters of statements."""
 
 
 def _unreadable(text: str, at: int) -> str:

@@ -126,7 +126,9 @@ class ParameterError(GraphDBError):
     def missing(cls, name: str, given: Iterable[str], text: str, position: int) -> Self:
         """Return the error that a parameter has no value, which others, ``given``, have."""
         near = nearest(name, given)
-        if name.isidentifier():
+        if name in ("text", "parameters", "timeout"):  # arguments of query() have these names
+            pass_it = f"pass it in the second argument: query(…, {{{name!r}: …}})"
+        elif name.isidentifier():
             pass_it = f"pass it: query(…, {name}=…); in the shell .param {name} …, on the command line -p {name}=…"
         else:  # a place in a list, or a name in back-quotes
             listed = "[…]" if name.isdecimal() else f"{{{name!r}: …}}"

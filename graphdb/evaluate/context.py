@@ -25,7 +25,7 @@ from graphdb.evaluate.view import View
 from graphdb.grammar import syntax as ast
 from graphdb.plan.executor import Control
 from graphdb.relational.snapshot import Snapshot
-from graphdb.sql.constants import from_numpy
+from graphdb.sql.constants import from_numpy, passed_instead
 
 if TYPE_CHECKING:
     from graphdb.procedures.registry import Procedures
@@ -146,10 +146,12 @@ class Context(StatementNames):
             return temporal
         if isinstance(value, Decimal) and fits(value):
             return Decimal(shortest(value))
-        wrong = f"a value of type {type(value).__name__} cannot be passed"
+        wrong, hint = f"a value of type {type(value).__name__} cannot be passed", None
         if isinstance(value, int | Decimal):
             wrong = f"{value} does not fit 64 bits" if isinstance(value, int) else no_decimal(value)
-        raise ParameterError(wrong, text=self.text, position=node.span.start)
+        else:
+            hint = passed_instead(value)
+        raise ParameterError(wrong, text=self.text, position=node.span.start, hint=hint)
 
     def valued(self, value: Any) -> Any:
         """Return a value with those of literals in the place of vertices that are some, in lists and maps, too."""

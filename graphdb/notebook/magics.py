@@ -10,7 +10,7 @@
 ``-g``
     Show the vertices, edges and paths of the result as a picture.
 
-A parameter ``$name`` has the value of the variable ``name``.
+A parameter ``$name`` has the value of the variable ``name``; SQL finds results and data frames by their names.
 """
 
 from __future__ import annotations
@@ -25,9 +25,12 @@ from graphdb.database import Database
 from graphdb.grammar.parser import split
 from graphdb.opening import connect
 from graphdb.pictures.picture import Picture
+from graphdb.relational.session.embedded import variables_of_caller
 from graphdb.results.result import Result
 
 _OPTION = re.compile(r"\s*-(?:(?P<picture>g)|(?P<name>[do])\s+(?P<value>[^\W\d]\w*))(?=\s|$)")
+
+_USAGE = "%cypher [-d DATABASE] [-o NAME] [-g] MATCH … RETURN …"
 
 
 @magics_class
@@ -36,15 +39,22 @@ class CypherMagics(Magics):
 
     @line_cell_magic
     def cypher(self, line: str, cell: str | None = None) -> Result | Picture | None:
-        """Run a statement; see :mod:`graphdb.notebook.magics`."""
+        """Run a statement: ``%cypher [-d DATABASE] [-o NAME] [-g] MATCH … RETURN …``, or a cell below ``%%cypher``.
+
+        ``-d NAME``: the variable with the database, by default ``db`` or the only one.  ``-o NAME``: assign the result
+        to this variable.  ``-g``: show the result as a picture.  ``$name`` in the statement has the value of the
+        variable ``name``, and SQL finds results and data frames by their names.
+        """
         options: dict[str, str] = {}
         at = 0
         while (found := _OPTION.match(line, at)) is not None:
             options["picture" if found["picture"] else found["name"]] = found["value"] or ""
             at = found.end()
         text = line[at:] if cell is None else f"{line[at:]}\n{cell}"
+        if (unknown := re.match(r"\s*-[a-z]\b[^\n]*", text)) is not None and unknown[0].strip() != "-h":
+            raise ParameterError(f"the option {unknown[0].strip()} cannot be read", hint=_USAGE)
         if not split(text) or text.strip() == "-h":  # --help is a comment
-            raise ParameterError("there is no statement", hint="%cypher [-d DATABASE] [-o NAME] [-g] MATCH … RETURN …")
+            raise ParameterError("there is no statement", hint=_USAGE)
         assert self.shell is not None
         variables: dict[str, Any] = self.shell.user_ns
         database = self._database(variables, options.get("d"))
@@ -52,7 +62,8 @@ class CypherMagics(Magics):
         missing = [name for name in named if name not in variables]
         if missing:
             raise ParameterError(f"no variable has the value of ${missing[0]}", hint=f"{missing[0]} = …")
-        result = database.query(text, {name: variables[name] for name in named})
+        with variables_of_caller(variables):
+            result = database.query(text, {name: variables[name] for name in named})
         if "o" in options:
             variables[options["o"]] = result
         if "picture" in options:

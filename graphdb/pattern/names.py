@@ -2,9 +2,9 @@
 
 A name is written as a full IRI, as a prefixed name, or bare.  A bare name means the one loaded IRI with that local
 name (what follows the last ``#``, ``/`` or ``:``); if several have it the error lists them, if none has it the
-error suggests the nearest.  A full IRI that the database does not have matches nothing, and nor does any name in a
-database of the user's own names alone (:attr:`Names.open`).  :meth:`Names.written` goes
-the other way.
+error suggests the nearest.  A name of the database's own namespace comes before those of others.  A full IRI that the
+database does not have matches nothing, and nor does any name in a database of the user's own names alone
+(:attr:`Names.open`).  :meth:`Names.written` goes the other way.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ class Names:
         self.open = all(iri.startswith(DEFAULT_NAMESPACE) for iri in known)
         """Whether all names are the user's own (none came with RDF): then one that nothing has is no mistake, as in
         openCypher, and matches nothing."""
+        self._thorough = False
         # The longest namespace wins, so that nested prefixes shorten as far as they can.
         self._namespaces = sorted(((iri, name) for name, iri in self.prefixes.items()), key=lambda p: -len(p[0]))
         iris = {id: label.iri for id, label in self.edge_labels.items()}
@@ -108,8 +109,12 @@ class Names:
         return all(count and (id in self.vertex_labels or id in self.hidden) for id, count in vertex_labels.items())
 
     def strict(self) -> Names:
-        """Return these names, where one that nothing has is a mistake, whoever made them."""
-        return self._with_open(False)
+        """Return these names, where one that nothing has is a mistake, whoever made them, and so is a bare one of the
+        database's own that stands before others.
+        """
+        names = self._with_open(False)
+        names._thorough = True
+        return names
 
     def lenient(self) -> Names:
         """Return these names, where one that nothing has is no mistake and matches nothing, whoever made them."""
@@ -272,6 +277,8 @@ class Names:
             return index.by_iri.get(word.text, ABSENT)
         default = index.by_name.get(word.text)
         if default is not None:
+            if self._thorough and len(index.by_local[local_name(index.iris[default])]) > 1:
+                raise self._shadowing(index, word, default, text)
             return default
         several = index.by_local.get(word.text, [])
         if not several and self.open:
@@ -283,6 +290,15 @@ class Names:
         if len(several) > 1:
             raise self._ambiguous(word, [index.iris[i] for i in several], text)
         return several[0]
+
+    def _shadowing(self, index: _Index, word: Word, own: int, text: str) -> BindError:
+        others = sorted(index.iris[id] for id in index.by_local[local_name(index.iris[own])] if id != own)
+        return BindError(
+            f"'{word.text}' is the name that tables and CREATE made, not what was loaded as RDF",
+            text=text,
+            position=word.span.start,
+            hint="for that write " + " or ".join(self.quoted(iri) for iri in others[:3]),
+        )
 
     def _ambiguous(self, word: Word, iris: list[str], text: str) -> BindError:
         return BindError(

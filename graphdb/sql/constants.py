@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -197,10 +197,34 @@ def constant(value: object, rows: Rows) -> SqlValue:
             if plain is not None:  # one parameter for the whole list
                 return SqlValue(add(items, sql_type(plain) + "[]"), list_of(plain))
             return list_sql([constant(item, rows) for item in checked(items)])
-    raise ParameterError(
-        f"a value of type {type(value).__name__} cannot be passed",
-        hint="pass numbers, strings, booleans, dates, times, None, vertices, or lists of them",
-    )
+    raise ParameterError(f"a value of type {type(value).__name__} cannot be passed", hint=passed_instead(value))
+
+
+def passed_instead(value: object) -> str:
+    """Return the hint on a value that cannot be passed: what of it can.
+
+    >>> passed_instead(range(3))
+    'pass list(…)'
+    """
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return "there are no bytes in a graph: pass a string, as bytes.hex and bytes.decode make one"
+    if type(value).__module__.partition(".")[0] in ("uuid", "pathlib", "ipaddress"):
+        return "pass str(…)"
+    for attribute, instead in _MEMBERS.items():
+        if hasattr(value, attribute):
+            return instead
+    if isinstance(value, Iterable):
+        return "pass list(…)"
+    return "pass numbers, strings, booleans, dates, times, None, vertices, or lists of them"
+
+
+_MEMBERS = {
+    "_value_": "pass its .value",  # an enumeration
+    "__dataclass_fields__": "pass dataclasses.asdict(…)",
+    "as_py": "pass its .as_py()",  # a scalar of PyArrow
+    "collect_schema": "pass its .collect()",  # a lazy frame of Polars
+}
+"""What can be passed of values that have such an attribute."""
 
 
 def list_sql(items: list[SqlValue]) -> SqlValue:
@@ -240,4 +264,8 @@ def from_numpy(value: object) -> object:
 
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[D]" if value.dtype == "datetime64[D]" else "datetime64[us]")
+    if isinstance(value, np.timedelta64):
+        if np.datetime_data(value.dtype)[0] in ("Y", "M", "generic"):  # NumPy would hand over their number
+            return value
+        value = value.astype("timedelta64[us]")
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value

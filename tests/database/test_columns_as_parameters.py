@@ -93,5 +93,11 @@ def test_what_is_missing_to_pandas_is_null(db: graphdb.Database) -> None:
 def test_scalars_of_numpy_are_scalars(db: graphdb.Database) -> None:
     assert db.query("RETURN $x + 1", x=np.int64(4)).scalar() == 5
     assert db.query("RETURN $x", x=np.str_("a")).scalar() == "a"
+    for unit in "s", "us", "ns":  # of nanoseconds NumPy itself hands over their number
+        span = np.timedelta64(5, "s").astype(f"timedelta64[{unit}]")
+        assert db.query("RETURN $x = duration('PT5S')", x=span).scalar() is True
+    assert db.query("RETURN $x", x=np.timedelta64("NaT", "ns")).scalar() is None
+    with pytest.raises(graphdb.ParameterError, match="timedelta64 cannot be passed"):
+        db.query("RETURN $x", x=np.timedelta64(1, "Y"))
     with pytest.raises(graphdb.ParameterError, match="type object cannot be passed"):
         db.query("RETURN $x", x=object())

@@ -141,6 +141,8 @@ def test_readers_and_writers(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "db.duckdb"
     with pytest.raises(StorageError, match="there is no database"):
         graphdb.connect(path, read_only=True)
+    with pytest.raises(StorageError, match="a database in memory is empty"):
+        graphdb.connect(read_only=True)
     (tmp_path / "a.nt").write_text("<e:a> <e:p> <e:b> .\n")
     code = "import graphdb, sys; db = graphdb.connect(sys.argv[1], read_only=sys.argv[2] == 'r'); "
     query = "print(db.query('MATCH (a)-[:<e:p>]->(b) RETURN count(*)').scalar())"

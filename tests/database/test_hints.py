@@ -27,6 +27,7 @@ import graphdb
         ("-- all\nSELECT * { ?s ?p ?o } LIMIT 10", "this is SPARQL"),
         ("ASK { ?s ?p ?o }", "this is SPARQL"),
         ("INSERT { ?x a <http://x/b> } WHERE { ?x a <http://x/a> }", "this is SPARQL"),
+        ("SELEC 1", "did you mean SELECT?"),
     ],
 )
 def test_what_is_meant_here(text: str, hint: str) -> None:
@@ -51,6 +52,10 @@ def test_errors_of_sql_stay_as_they_are() -> None:
             with pytest.raises(graphdb.ExecutionError) as error:
                 db.sql(text)
             assert error.value.hint is None
+        with pytest.raises(
+            graphdb.ExecutionError, match=r"LINE 1: MATCH(.|\n)*hint: sql\(\) runs SQL, query\(\) patterns"
+        ):
+            db.sql("MATCH (a) RETURN a")
 
 
 @pytest.mark.parametrize("before", [" " * 5000, "-- x\n" * 2000, "/* x */ " * 2000])

@@ -123,6 +123,10 @@ def test_mistakes_and_their_places(text: str, at: str, message: str) -> None:
     [
         ("RETURN cuont(*)", "did you mean count(*)?"),
         ("RETURN sum(*)", None),
+        ("RETURN 1 # 2", None),
+        ("RETURN “a”", 'did you mean "?'),
+        ("MATCH (a)–[e]→(b) RETURN a", "did you mean -?"),
+        ("MATCH (a)-[e]→(b) RETURN a", "did you mean ->?"),
         ("METCH (a) RETURN a", "did you mean MATCH?"),
         ("MATCH (a) RETRUN a", "did you mean RETURN?"),
         ("MATCH (a) WHER a.x RETURN a", "did you mean WHERE?"),

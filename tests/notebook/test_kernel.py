@@ -145,6 +145,8 @@ def test_cypher_in_cells(run: Callable[[str], Cell]) -> None:
     assert "is no database" in run("%cypher -d name RETURN 1").error[1]  # type: ignore[index]
     for call in "%cypher", "%cypher --help", "%%cypher -d magic\n-- nothing":
         assert "there is no statement\nhint: %cypher [-d DATABASE]" in run(call).error[1]  # type: ignore[index]
+    assert "the option -z 1 cannot be read\nhint: %cypher [-d" in run("%%cypher -z 1\nRETURN 1").error[1]  # type: ignore[index]
+    assert "_:" in run("%%cypher -d magic\nSELECT m FROM rows").shown[0]["text/html"]
     broken = run("%cypher -d magic MATCH (a RETURN a")
     assert "^" in broken.traceback
     assert "magics.py" not in broken.traceback

@@ -97,3 +97,17 @@ def test_shell_and_notebook_show_them(db: graphdb.Database) -> None:
     result = db.query("MATCH (p:Persn) RETURN p.name")
     db.close()
     assert "warning" not in (result._repr_html_() or ""), "there is nobody left to ask"
+
+
+def test_a_name_of_tables_before_one_of_rdf_is_a_warning() -> None:
+    with graphdb.connect(threads=1) as db:
+        db.load(
+            io.BytesIO(b'<http://x/ada> <http://x/name> "Ada" .\n<http://x/ada> <http://x/age> 36 .\n'), format="ttl"
+        )
+        assert db.query("MATCH (p) RETURN p.name").warnings == []
+        db.load(io.BytesIO(b"id:ID,name\n1,Bo\n"), format="csv")
+        [warning] = db.query("MATCH (p) WHERE p.age = 36 RETURN p.name").warnings
+        assert warning.startswith("'name' is the name that tables and CREATE made, not what was loaded as RDF (line 1,")
+        theirs = warning.rpartition("hint: for that write ")[2]
+        found = db.query(f"MATCH (p) WHERE p.age = 36 RETURN p.{theirs}")
+        assert (found.fetchall(), found.warnings) == ([("Ada",)], [])

@@ -95,6 +95,8 @@ def opening_error(path: str, error: Exception) -> StorageError:
         )
     if os.path.isdir(path):
         return StorageError(f"'{path}' is a directory, not a database file")
+    if "read-only" in text and path == ":memory:":
+        return StorageError("a database in memory is empty, and cannot be opened for reading only")
     if "read-only" in text and not os.path.exists(path):
         return StorageError(f"there is no database '{path}'", hint="open it for writing to make one")
     if not os.path.isdir(folder):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from graphdb.common.errors import GraphDBError
+from graphdb.common.errors import GraphDBError, nearest
 from graphdb.dispatch.hints.sparql import translated
+from graphdb.grammar.routing import SQL_STARTERS, STARTERS
 
 _HINTS: tuple[tuple[str, str], ...] = (
     (
@@ -23,7 +24,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
     (r"FROM\s+GRAPH\b", "a pattern asks for a named graph by its edges: MATCH (a)-[e]->(b) WHERE '…' IN graphs(e) …"),
     (
         r"(CREATE|DROP)\s+(\w+\s+){0,3}(INDEX|CONSTRAINT)\b",
-        "properties of vertices need no index: what is looked up by a property is found by one that is made by itself",
+        "properties of vertices need no index: lookups by a property make the one that they use",
     ),
     (r"SHOW\s+(NODE\s+)?LABELS\b", "CALL db.labels()"),
     (r"SHOW\s+REL(ATIONSHIP)?\s*TYPES\b", "CALL db.relationshipTypes()"),
@@ -61,7 +62,7 @@ _COMMENTS = r"(?:\s++|--[^\n]*+\n|/\*.*?\*/)*+"
 
 
 def with_hint(error: GraphDBError, text: str) -> GraphDBError:
-    """Return an error of a statement that DuckDB does not know with a hint, where it is another database's, or ours."""
+    """Return an error of a statement that DuckDB does not know with a hint: another database's, ours, or misspelt."""
     if error.hint is None:
         for pattern, hint in _SAID:
             if re.search(pattern, str(error)) is not None:
@@ -69,7 +70,21 @@ def with_hint(error: GraphDBError, text: str) -> GraphDBError:
         for pattern, hint in _HINTS:
             if re.match(_COMMENTS + f"(?:{pattern})", text, re.I | re.S) is not None:
                 return type(error)(_first_line(error), hint=hint)
+        if (first := re.match(_COMMENTS + r"(\w+)", text, re.S)) is not None:
+            word = first[1].upper()
+            meant = _FOR_PATTERNS if word in STARTERS - SQL_STARTERS else _likely(word)
+            if meant is not None and f'at or near "{first[1]}"' in str(error):
+                return type(error)(str(error), hint=meant)
     return error
+
+
+_FOR_PATTERNS = "sql() runs SQL, query() patterns too; within SQL a pattern stands in parentheses: FROM (MATCH …)"
+
+
+def _likely(word: str) -> str | None:
+    """Return the hint for a first word that no statement has."""
+    close = [] if word in SQL_STARTERS else nearest(word, sorted(SQL_STARTERS), 1)
+    return f"did you mean {close[0]}?" if close else None
 
 
 def as_sparql(error: GraphDBError, text: str) -> GraphDBError:

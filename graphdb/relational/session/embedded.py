@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from graphdb.common import arrow
@@ -136,8 +138,23 @@ def caller_tables(connection: Connection, sql: str) -> dict[str, arrow.Table]:
     return {name: table for name, table in found.items() if table is not None}
 
 
+_variables: ContextVar[Mapping[str, object] | None] = ContextVar("variables", default=None)
+
+
+@contextmanager
+def variables_of_caller(variables: Mapping[str, object]) -> Iterator[None]:
+    """Take these for the caller's variables, where who calls is not who wrote the statement: in cells of notebooks."""
+    token = _variables.set(variables)
+    try:
+        yield
+    finally:
+        _variables.reset(token)
+
+
 def _caller_variables() -> Mapping[str, object]:
     """Return the variables of the code that called this package, its own before its module's."""
+    if (stated := _variables.get()) is not None:
+        return stated
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "graphdb":
         frame = frame.f_back

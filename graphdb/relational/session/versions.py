@@ -21,7 +21,7 @@ from weakref import ref
 from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.duckdb.identifiers import quoted
-from graphdb.common.errors import GraphDBError, StorageError
+from graphdb.common.errors import ExecutionError, GraphDBError, StorageError
 from graphdb.relational.session.authorizer import authorize_name
 
 if TYPE_CHECKING:
@@ -190,7 +190,12 @@ class Version:
             authorize_name(parts)
             target = ".".join(map(quoted, parts))
             with connection.view(view, table):
-                connection.rows(f"CREATE {'OR REPLACE ' if replace else ''}TABLE {target} AS FROM {view}")
+                try:
+                    connection.rows(f"CREATE {'OR REPLACE ' if replace else ''}TABLE {target} AS FROM {view}")
+                except ExecutionError as error:
+                    if "already exists" in error.message:
+                        error.hint = "into(name, replace=True) puts this one in its place"
+                    raise
         return int(table.num_rows)
 
     def nodes(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
