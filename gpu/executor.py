@@ -252,13 +252,15 @@ class GpuExecutor:
             total = self._summed(plan, True, lambda: self._counter.count(plan, control))
             return found() if total is None else ("count", total, time.monotonic() - started)
 
-        ready = self._begun(plan)
+        ready, overtaken = self._begun(plan), False
         if ready is not None:
             try:
                 way, total, taken = found(ready)
-            except Overtaken:
-                way, total, taken = counted()
-        else:
+            except Overtaken:  # which keeps the join's tables until it is left
+                overtaken = True
+        if overtaken:
+            way, total, taken = counted()
+        elif ready is None:
             turns, began = {"match": found, "count": counted}, time.monotonic()
             control.disturbed |= timings.tried(decided.chosen)
             try:

@@ -19,20 +19,38 @@ SIZES = range(3, 9)
 WARP_BYTES = 8 << 10
 """Shared memory that a warp may take, beyond which a block works on one vertex; less where a block may not take as
 much for each of its warps."""
-SPARSEST = 1 / 16
+SPARSEST = 1 / 64
 """Ranks that have a bit, at least, where not all do: the others' lists, in which neighbours are searched, are short."""
 
 DIVIDED = 5
 """The least cliques for which blocks help each other with one vertex."""
+FEW = 32
+"""A vertex with no more neighbours of higher rank is a warp's (``clique.cu``)."""
+MOST_THREADS = {3: 1024, 4: 1024, 5: 1024}
+"""Of a block that works on one vertex, by the size of cliques; 512 of larger ones, whose candidates take registers."""
+SCRATCH = {4: 8 << 20, 5: 8 << 20}
+"""Bytes of a block's scratch memory for a matrix that shared memory has no room for, at most, by the size of cliques:
+the rows of larger ones would not fit registers."""
 
-VARIANTS["clique"] = tuple({"SIZE": "3", "WORDS": "1", "TEAM": team} for team in ("Warp", "Block"))
+REGISTERS = 4
+"""Cliques of no more vertices need no row in registers: one kernel does for lists of any length."""
+
+
+def _macros(size: int, words: int, team: str, threads: int, *more: str) -> dict[str, str]:
+    return {"SIZE": f"{size}", "WORDS": f"{words}", "TEAM": team, "THREADS": f"{threads}", **dict.fromkeys(more, "1")}
+
+
+VARIANTS["clique"] = (
+    *(_macros(size, 1, "Warp", BLOCK) for size in (3, 4)),
+    *(_macros(size, 1, "Block", 1024) for size in (3, 4)),
+    *(_macros(size, 1, "Block", 1024, "SPARSE") for size in (3, 4)),
+)
 SAMPLES["clique"] = (
-    {"SIZE": "4", "WORDS": "3", "TEAM": "Warp"},
-    {"SIZE": "5", "WORDS": "16", "TEAM": "Block", "DIVIDED": "1"},
-    {"SIZE": "8", "WORDS": "16", "TEAM": "Block", "DIVIDED": "1"},
-    {"SIZE": "3", "WORDS": "1", "TEAM": "Block", "SPARSE": "1"},
-    {"SIZE": "4", "WORDS": "16", "TEAM": "Block", "SPARSE": "1"},
-    {"SIZE": "6", "WORDS": "16", "TEAM": "Block", "SPARSE": "1", "DIVIDED": "1"},
+    _macros(5, 3, "Warp", BLOCK),
+    _macros(5, 16, "Block", 1024, "DIVIDED"),
+    _macros(8, 16, "Block", 512, "DIVIDED"),
+    _macros(4, 1, "Block", 1024, "SPARSE", "SCRATCH"),
+    _macros(6, 16, "Block", 512, "SPARSE", "DIVIDED"),
 )
 
 
@@ -51,17 +69,28 @@ class Shape:
     sparse: bool = False
     wide: bool = False
     """Whether offsets have 64 bits."""
+    threads: int = BLOCK
+    """Of a block."""
+    scratch: int = 0
+    """Words of a block's scratch memory."""
 
     @property
     def macros(self) -> dict[str, object]:
         """For the compiler."""
-        more = {name: 1 for name in ("SPARSE", "DIVIDED", "WIDE") if getattr(self, name.lower())}
-        return {"SIZE": self.size, "WORDS": self.words, "TEAM": self.team, **more}
+        more = {name: 1 for name in ("SPARSE", "SCRATCH", "DIVIDED", "WIDE") if getattr(self, name.lower())}
+        return {"SIZE": self.size, "WORDS": self.words, "TEAM": self.team, "THREADS": self.threads, **more}
 
     @property
     def divided(self) -> bool:
         """Whether blocks share the rows of a vertex: of small cliques its lists, which are read once, take longer."""
         return self.team == "Block" and self.size >= DIVIDED
+
+
+def matrix_of(length: int) -> int:
+    """Words of the matrix of so many vertices: in each row those from the diagonal on."""
+    width, rest = -(-length // 32), length % 32
+    whole = length // 32
+    return 32 * whole * width - 16 * whole * (whole - 1) + rest * (width - whole)
 
 
 def shape_of(size: int, ranks: int, longest: int, limits: Limits) -> Shape | None:
@@ -70,27 +99,33 @@ def shape_of(size: int, ranks: int, longest: int, limits: Limits) -> Shape | Non
     None where they cannot be.
     """
     words = max((longest + 31) // 32, 1)
-    if size == 3:
-        words = 1  # there is no matrix
+    if size <= REGISTERS:
+        words = 1
     elif words > 4:
         words = (words + 3) // 4 * 4  # fewer kernels to compile
-    bits = (ranks + 31) // 32
-    matrix = 0 if size == 3 else longest * words
-    taken = bits + matrix + (0 if size == 3 else (bits + 1) // 2)
-    chosen = 0 if size == 3 else words * 16 + 1
     if size not in SIZES or longest >= 1 << 16:
         return None
-    if 4 * (taken + chosen) <= min(WARP_BYTES, limits.shared // (BLOCK // 32)):
-        return Shape(size, words, "Warp", 4 * (taken + chosen) * (BLOCK // 32), matrix, ranks)
-    shared = 4 * (taken + chosen * (BLOCK // 32))
-    if shared <= limits.shared:
-        return Shape(size, words, "Block", shared, matrix, ranks)
-    room = limits.shared // 4 - matrix - chosen * (BLOCK // 32)
-    bits = room if size == 3 else (2 * room - 1) // 3
-    if 32 * bits < SPARSEST * ranks:
-        return None
-    taken = bits + matrix + (0 if size == 3 else (bits + 1) // 2)
-    return Shape(size, words, "Block", 4 * (taken + chosen * (BLOCK // 32)), matrix, 32 * bits, sparse=True)
+    matrix = 0 if size == 3 else matrix_of(longest)
+    own = 0 if size == 3 else FEW
+
+    def shared(bits: int, warps: int) -> int:
+        return 4 * (bits + (0 if size == 3 else (bits + 1) // 2) + matrix + own * warps)
+
+    every, warps = (ranks + 31) // 32, BLOCK // 32
+    if shared(every, 1) <= min(WARP_BYTES, limits.shared // warps):
+        return Shape(size, words, "Warp", shared(every, 1) * warps, matrix, ranks)
+    threads = MOST_THREADS.get(size, 512)
+    warps = threads // 32
+    if shared(every, warps) <= limits.shared:
+        return Shape(size, words, "Block", shared(every, warps), matrix, ranks, threads=threads)
+    room = limits.shared // 4 - own * warps
+    matrices = [(matrix, 0), (room // 3, matrix)] if 4 * matrix <= SCRATCH.get(size, 0) else [(matrix, 0)]
+    for kept, scratch in matrices:
+        bits = min(room - kept if size == 3 else (2 * (room - kept) - 1) // 3, every)
+        if 32 * bits >= SPARSEST * ranks:
+            taken, span = 4 * (room + own * warps), min(32 * bits, ranks)
+            return Shape(size, words, "Block", taken, kept, span, True, threads=threads, scratch=scratch)
+    return None
 
 
 def shape_for(plan: CliqueCount, limits: Limits) -> Shape | None:
@@ -109,31 +144,34 @@ def launch_cliques(
     stop: int,
     next_task: int,
     total: int,
-    last: int | None = None,
+    share: tuple[int, int] | None = None,
 ) -> None:
     """Start to count each clique once.
 
     Parameters
     ----------
     stop, next_task, total
-        Addresses: of a flag that says stop, of the first task's number, and of one that is 0 and becomes the count.
-    last
-        Tasks before this one; by default all ranks, each of which is one.
+        Addresses: of a flag that says stop, and of two numbers that are 0, of which the second becomes the count.
+    share
+        Only cliques whose first vertex has a rank in it: first and last + 1.
     """
     oriented = graph.oriented(plan.graph)
     module = device.module("clique", shape.macros)
     ranks = len(plan.graph.offsets) - 1
-    blocks = min(module.resident("cliques", BLOCK, shape.shared), ranks)
+    first, end = share or (0, ranks)
+    blocks = min(module.resident("cliques", shape.threads, shape.shared), end - first)
     published: Any = np.uint64(0)
     if shape.divided:
         published = device.memory.empty(blocks, np.uint64)
         published.fill(0)
+    scratch: Any = device.memory.empty(blocks * shape.scratch, np.uint32) if shape.scratch else np.uint64(0)
     module.launch(
         "cliques",
         blocks,
-        *(address(oriented.offsets), address(oriented.neighbours), ranks, shape.span, ranks if last is None else last),
-        shape.matrix_words,
+        *(address(oriented.offsets), address(oriented.neighbours), ranks, shape.span),
+        *(first, end, plan.graph.short_until(FEW), shape.matrix_words, scratch, shape.scratch),
         *(next_task, total, stop, published),
+        threads=shape.threads,
         shared=shape.shared,
     )
 
@@ -181,18 +219,15 @@ class DeviceCliques:
 
         With a share, those whose first vertex has a rank in it: first and last + 1.
         """
-        device, ranks = self._device, len(plan.graph.offsets) - 1
-        first, end = (0, ranks) if share is None else share
+        device = self._device
         with device.active():
             device.module("clique", shape.macros, check=watch.check)
             self._graph.oriented(plan.graph)
             cells: Any = device.memory.empty(2, np.uint64)
             cells.fill(0)
-            if end < ranks:
-                cells[:1] = ranks - end
             begin = device.event()
             cell = address(cells)
-            launch_cliques(device, self._graph, plan, shape, self._stop.address, cell, cell + 8, ranks - first)
+            launch_cliques(device, self._graph, plan, shape, self._stop.address, cell, cell + 8, share)
             cells[1:].get(out=self._found, stream=device.stream, blocking=False)
             done = device.event()
             wait_for(done, watch, self._stop, lambda: None)

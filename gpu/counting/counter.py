@@ -57,7 +57,7 @@ memory."""
 SCATTERED = 0.5
 """Numbers added at random places for each element that longer vectors are expected to take: these are planned to take
 several times as long, but a device waits for many at once."""
-CLIQUE = 10.0
+CLIQUE = 4.0
 """Elements read for each of the lists that cliques are found in: to mark them, and to go through the bits."""
 BESIDE = 0.02
 """A second of a thread that gets sums ready beside queries is worth so many seconds that these would take less."""
@@ -225,6 +225,9 @@ class Counter:
         """A run begins that is expected to take so long.  As :meth:`missed`, but before it; returns what says that its
         sums are ready, or None where they are not got ready now.
         """
+        if counting and plan.clique is not None and not self._has_cliques(plan):  # of which a join knows least
+            self._prepare_cliques(plan.clique)
+            return lambda: self._has_cliques(plan)
         summed, expected = self._sums(plan, counting), self.expected(plan, counting)
         if summed is None or expected is None or not expected.in_background:
             return None

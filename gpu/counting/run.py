@@ -409,10 +409,8 @@ class DeviceCount:
             elif isinstance(launch, tuple):
                 sums, _, nexts = self._cells_of(cell)
                 ranks = len(launch[0].graph.offsets) - 1
-                begun, ended = (at * ranks // max(self._units, 1) for at in (first, last))
-                if begun:
-                    self._cells[2, cell : cell + 1] = begun
-                launch_cliques(self.device, self.graph, *launch, self.stop.address, nexts, sums, ended)
+                end, start = (ranks - at * ranks // max(self._units, 1) for at in (first, last))
+                launch_cliques(self.device, self.graph, *launch, self.stop.address, nexts, sums, (start, end))
             elif launch is None and not part.rooted and first == 0:
                 sums, sizes, _ = self._cells_of(cell)
                 self._weights.add_up(part.root, sums, sizes)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from graphdb.gpu.code import launch
-from graphdb.gpu.counting import counter
-from graphdb.gpu.counting.cliques import Shape, shape_of
+from graphdb.gpu.counting import cliques, counter
+from graphdb.gpu.counting.cliques import FEW, SIZES, Shape, matrix_of, shape_of
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
@@ -29,16 +29,23 @@ CLIQUE = launch.source("clique")
 
 @pytest.mark.parametrize("size", [3, 4, 5])
 def test_cliques_of_more_ranks_than_there_are_bits(executor: Any, size: int) -> None:
-    """Vertices before the last ranks ask their own lists; shares of the ranks, too."""
-    graph, label = graph_of(700, 14_000, 3)
+    """Vertices before the last ranks ask their own lists; of few neighbours and of many; shares of the ranks, too; and
+    matrices in scratch memory.
+    """
+    graph, label = graph_of(400, 14_000, 3)
     plan = make_plan(pattern_of(tuple(combinations(range(size), 2)), label), graph)
     assert plan.clique is not None
     ranks, longest = len(plan.clique.graph.offsets) - 1, plan.clique.graph.longest
     words = 1 if longest <= 32 else (longest + 31) // 32
-    assert words <= 4
-    least = 4 * (6 if size == 3 else 9 + longest * words + (words * 16 + 1) * 8)
+    assert 1 < words <= 4 or size == 3
+    lengths = np.diff(plan.clique.graph.offsets)
+    assert min((lengths[:200] > FEW).sum(), (lengths[200:] > FEW).sum(), (lengths <= FEW).sum()) > 20
+    least = 4 * (6 if size == 3 else 9 + matrix_of(longest) + FEW * 2)
     limits = executor.device.limits
-    shapes = [shape_of(size, ranks, longest, replace(limits, shared=least + more)) for more in (0, 40)]
+    with mock.patch.object(cliques, "MOST_THREADS", dict.fromkeys(SIZES, 64)):
+        shapes = [shape_of(size, ranks, longest, replace(limits, shared=least + more)) for more in (0, 20)]
+    if size > 3:
+        shapes.append(replace(shapes[0], matrix_words=70, scratch=matrix_of(longest)))
     want = HOST.count(plan)
     assert want > 0
     for shape in shapes:

@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 from unittest import mock
 
@@ -173,6 +174,34 @@ def test_matches_and_sums_race(first: str) -> None:
             assert executor._counter.preparing(plan, True) == (first == "matches")
         executor._counter.wait_for_all()
         assert executor.describe(plan).startswith("cuda:0 by sums")
+        assert executor.count(plan) == want
+
+
+@EMULATED
+def test_cliques_that_are_joined_are_overtaken_by_their_kernel() -> None:
+    """A join of cliques may take many times as long as is expected: it ends once their kernel is compiled."""
+    with emulator.installed():
+        from graphdb.gpu.executor import GpuExecutor
+        from graphdb.gpu.join.run import Join
+        from graphdb.gpu.overtaking import Overtaken
+
+        executor, overtaken = GpuExecutor(0, memory_limit=1 << 30), list[str]()
+        graph, label = graph_of(60, 900, 1)
+        plan = make_plan(pattern_of(tuple(combinations(range(4), 2)), label), graph)
+        want = HOST.count(plan)
+
+        def count(join: Any, plan: Any, control: Control, limit: int | None) -> int:
+            compiler.set()
+            try:
+                while True:
+                    control.check()  # raises once the kernel is there
+            except Overtaken as stopped:
+                overtaken.append(stopped.by)
+                raise
+
+        with mock.patch.object(Join, "count", count), emulator.slow_compiler("clique") as compiler:
+            assert executor.count(plan, Control(timeout=60)) == want
+        assert overtaken == ["sums"]
         assert executor.count(plan) == want
 
 

@@ -1,19 +1,25 @@
 // Cliques of SIZE vertices over the graph oriented by degree (SMOG §III; Chiba and Nishizeki).
 //
-// For each vertex u the neighbours of higher rank are a small graph of their own: a matrix of bits in shared memory.
+// For each vertex u the neighbours of higher rank are a small graph of their own: a matrix of bits in shared memory, of
+// whose rows only the words from the diagonal on are kept, as many as u's neighbours need.
 // Its rows are found by going through their lists and asking a bit per vertex; where a bit stands among all of u's is
 // the number of bits before it, stored per word.  In the matrix the other vertices are chosen in rising order: what can
 // still be chosen is a row of bits in registers, and the last choice is a count of bits.
 //
+// Most vertices have few neighbours of higher rank.  A warp has each of these: its matrix is one word for each lane, and
+// whether two are joined is searched in the list of one, which is longer than all the others that would be asked for.
+//
 // Of a graph with more ranks than shared memory has room for, the bits are those of the last: a vertex before them asks
 // its own list, which is short, as ranks are by degree.
+//
+// With SCRATCH a matrix that shared memory has no room for lies in the block's scratch memory.
 //
 // With DIVIDED a vertex of many neighbours is not one block's alone: once a block has its matrix it says so, and the
 // matrix's rows are drawn by its warps and by blocks that have no vertices left, which make the matrix once more
 // (STMatch §V: work is stolen across blocks).  So no run, and no share of one, ends with a block that works alone for long.
 //
-// SIZE, WORDS (of a row: the longest list in words of 32), TEAM (Warp or Block), whether there are more ranks than bits
-// (SPARSE), DIVIDED, and whether offsets have 64 bits (WIDE), are compile-time constants.
+// SIZE, WORDS (of a row: the longest list in words of 32), TEAM (Warp or Block), the THREADS of a block, whether there are
+// more ranks than bits (SPARSE), SCRATCH, DIVIDED, and whether offsets have 64 bits (WIDE), are compile-time constants.
 
 #include "teams.cuh"
 
@@ -21,6 +27,8 @@
 #define GROUP 8
 #endif
 const int GROUPS = WARP / GROUP;
+const int FEW = WARP;  // neighbours: no more than lanes
+const u32 OWN = WARP;    // words of shared memory that a warp has for itself
 
 #ifdef WIDE
 typedef i64 Offset;
@@ -38,7 +46,6 @@ typedef u32 Offset;
 const int DRAWN = 64;  // a warp draws such a part of the rows that are left, and one
 #endif
 
-#ifdef SPARSE
 // Where a rank stands in a sorted list of so many, or -1.
 __device__ __forceinline__ int place_in(const int *list, int count, int wanted) {
   int low = 0;
@@ -51,54 +58,104 @@ __device__ __forceinline__ int place_in(const int *list, int count, int wanted) 
   }
   return low < count && __ldg(list + low) == wanted ? low : -1;
 }
-#endif
 
-// The cliques of `left` more vertices within `candidates`, each later than the one before.
-template <int left>
+// The matrix of a vertex: row i has the words from i / 32 on, of `width`.
+struct Rows {
+  u32 *words;
+  int width;
+
+  __device__ __forceinline__ u32 before(int i) const {
+    const u32 r = (u32)i >> 5;
+    return 32 * r * width - 16 * r * (r - 1) + (i & 31) * (width - r);
+  }
+  __device__ __forceinline__ u32 *row(int i) const { return words + before(i) - (i >> 5); }
+};
+
+// The cliques of `left` more vertices within `candidates`, each later than the one before, of word `from` at least.
+template <int left, int words>
 struct Choose {
-  static __device__ __forceinline__ u64 count(const u32 *matrix, const u32 (&candidates)[WORDS], int from) {
+  static __device__ __forceinline__ u64 count(const Rows &rows, const u32 (&candidates)[words], int from) {
     u64 found = 0;
-    for (int word = from; word < WORDS; ++word) {
+    for (int word = from; word < rows.width; ++word) {
       u32 bits = 0;
 #pragma unroll
-      for (int w = 0; w < WORDS; ++w) bits = w == word ? candidates[w] : bits;
+      for (int w = 0; w < words; ++w) bits = w == word ? candidates[w] : bits;
       for (; bits; bits &= bits - 1) {
-        const u32 *row = matrix + (word * 32 + __ffs(bits) - 1) * WORDS;
-        u32 fewer[WORDS];
+        const u32 *row = rows.row(word * 32 + __ffs(bits) - 1);
+        u32 fewer[words];
 #pragma unroll
-        for (int w = 0; w < WORDS; ++w) fewer[w] = w < word ? 0 : candidates[w] & row[w];
-        found += Choose<left - 1>::count(matrix, fewer, word);
+        for (int w = 0; w < words; ++w) fewer[w] = w < word || w >= rows.width ? 0 : candidates[w] & row[w];
+        found += Choose<left - 1, words>::count(rows, fewer, word);
       }
     }
     return found;
   }
 };
 
-template <>
-struct Choose<1> {
-  static __device__ __forceinline__ u64 count(const u32 *, const u32 (&candidates)[WORDS], int) {
+template <int words>
+struct Choose<1, words> {
+  static __device__ __forceinline__ u64 count(const Rows &, const u32 (&candidates)[words], int) {
     u32 found = 0;
 #pragma unroll
-    for (int w = 0; w < WORDS; ++w) found += __popc(candidates[w]);
+    for (int w = 0; w < words; ++w) found += __popc(candidates[w]);
     return found;
   }
 };
+
+// The cliques of a vertex with few neighbours, `mine`, by a warp, of which each lane returns its own part; `rows` are
+// FEW words of shared memory.  Each row of the matrix is found by as many lanes as it may have bits.
+__device__ __forceinline__ u64 count_few(const Offset *offsets, const int *neighbours, const int *mine, int degree,
+                                         u32 *rows) {
+  const bool there = LANE < degree;
+  const int vertex = there ? __ldg(mine + LANE) : 0;
+  const Offset begin = there ? __ldg(offsets + vertex) : 0;
+  const int length = there ? (int)(__ldg(offsets + vertex + 1) - begin) : 0;
+  const int width = degree <= 8 ? 8 : degree <= 16 ? 16 : FEW, together = WARP / width;
+  const int j = LANE % width, wanted = __shfl_sync(FULL, vertex, j);
+  u32 row = 0;
+  for (int from = 0; from < degree - 1; from += together) {
+    const int i = from + LANE / width;
+    const Offset start = __shfl_sync(FULL, begin, i % WARP);
+    const int count = __shfl_sync(FULL, length, i % WARP);
+    const bool joined = i < j && j < degree && place_in(neighbours + start, count, wanted) >= 0;
+    const u32 all = __ballot_sync(FULL, joined);
+    if (LANE >= from && LANE < from + together) row = all >> (LANE - from) * width & FULL >> (WARP - width);
+  }
+#if SIZE == 3
+  return __popc(row);
+#else
+  rows[LANE] = row;
+  __syncwarp();
+  const u32 candidates[1] = {row};
+  const u64 found = Choose<SIZE - 2, 1>::count({rows, 1}, candidates, 0);
+  __syncwarp();
+  return found;
+#endif
+}
 
 // What a team has in shared memory, and the vertex that it works on.
 struct Matrix {
   const Offset *offsets;
   const int *neighbours;
   i64 ranks, span;
-  u32 *bits, *rows;
+  u32 *bits;
+  Rows rows;
   unsigned short *before, *chosen;
   const int *mine;
   int degree;
+#ifdef SCRATCH
+  u32 *small, *large, room;  // matrices in shared memory, of so many words, and others
+#endif
 
   __device__ __forceinline__ bool take(i64 u) {
     const Offset first = __ldg(offsets + u);
     mine = neighbours + first;
     degree = (int)(__ldg(offsets + u + 1) - first);
-    return degree >= SIZE - 1;
+    rows.width = (degree + 31) / 32;
+#ifdef SCRATCH
+    rows.words = rows.before(degree) <= room ? small : large;
+#endif
+    return degree > FEW;
   }
 
   // Make the matrix of u, which was taken; of triangles, return how many this thread has found.
@@ -115,7 +172,7 @@ struct Matrix {
         const int word = (__ldg(mine + i) - base) >> 5;
         if (i == 0 || (__ldg(mine + i - 1) - base) >> 5 != word) before[word] = (unsigned short)i;
       }
-      wipe<TEAM>(rows, (u32)degree * WORDS);
+      wipe<TEAM>(rows.words, rows.before(degree));
     }
     TEAM::sync();
     const int group = TEAM::warp() * GROUPS + LANE / GROUP;
@@ -124,30 +181,31 @@ struct Matrix {
       const Offset begin = __ldg(offsets + v);
       const int *near = neighbours + begin;
       const int length = (int)(__ldg(offsets + v + 1) - begin);
-      for (int k = LANE % GROUP; k < length; k += GROUP) {
-        const int w = __ldg(near + k) - base;
+      const auto look = [&](int w) {
+        int place = 0;
 #ifdef SPARSE
         if (!marked) {
-          const int place = place_in(mine, degree, w + base);
-          if (place >= 0) {
-            if (SIZE == 3)
-              ++found;
-            else
-              atomicOr(rows + i * WORDS + (place >> 5), 1u << (place & 31));
-          }
-          continue;
-        }
+          place = place_in(mine, degree, w);
+          if (place < 0) return;
+        } else
 #endif
-        const u32 word = bits[w >> 5];
-        if (word >> (w & 31) & 1) {
-          if (SIZE == 3) {
-            ++found;
-          } else {
-            const int place = before[w >> 5] + __popc(word & ((1u << (w & 31)) - 1));
-            atomicOr(rows + i * WORDS + (place >> 5), 1u << (place & 31));
-          }
+        {
+          const u32 word = bits[(w - base) >> 5], one = 1u << ((w - base) & 31);
+          if (!(word & one)) return;
+          if (SIZE > 3) place = before[(w - base) >> 5] + __popc(word & (one - 1));
         }
+        if (SIZE == 3)
+          ++found;
+        else
+          atomicOr(rows.row(i) + (place >> 5), 1u << (place & 31));
+      };
+      int k = LANE % GROUP;
+      for (; k + 3 * GROUP < length; k += 4 * GROUP) {  // four reads on their way at a time
+        const int a = __ldg(near + k), b = __ldg(near + k + GROUP), c = __ldg(near + k + 2 * GROUP);
+        const int d = __ldg(near + k + 3 * GROUP);
+        look(a), look(b), look(c), look(d);
       }
+      for (; k < length; k += GROUP) look(__ldg(near + k));
     }
     TEAM::sync();
     for (int i = TEAM::rank(); i < marked; i += TEAM::size()) bits[(__ldg(mine + i) - base) >> 5] = 0;
@@ -156,26 +214,38 @@ struct Matrix {
   }
 
 #if SIZE > 3
-  // The cliques of a row, by a warp whose lanes take the bits of it.
+  // The cliques of row i and vertex j.
+  __device__ __forceinline__ u64 count(const u32 *row, int j) const {
+    const u32 *other = rows.row(j);
+#if SIZE == 4
+    u32 found = 0;
+    for (int w = j >> 5; w < rows.width; ++w) found += __popc(row[w] & other[w]);
+    return found;
+#else
+    u32 both[WORDS];
+#pragma unroll
+    for (int w = 0; w < WORDS; ++w) both[w] = w < j >> 5 || w >= rows.width ? 0 : row[w] & other[w];
+    return Choose<SIZE - 3, WORDS>::count(rows, both, j >> 5);
+#endif
+  }
+
+  // The cliques of a row, by a warp whose lanes take the bits of it: these wait in a ring until there is one for each.
   __device__ __forceinline__ u64 count(int i) const {
     u64 found = 0;
-    const u32 *row = rows + i * WORDS;
-    int count = 0;
-    for (int w = 0; w < WORDS; ++w) {
+    const u32 *row = rows.row(i);
+    int begin = 0, end = 0;
+    for (int w = i >> 5; w < rows.width; ++w) {
       const u32 all = row[w];
-      for (int b = LANE; b < 32; b += WARP)
-        if (all >> b & 1) chosen[count + __popc(all & ((1u << b) - 1))] = (unsigned short)(w * 32 + b);
-      count += __popc(all);
+      if (all >> LANE & 1) chosen[(end + __popc(all & ((1u << LANE) - 1))) % (2 * WARP)] = (unsigned short)(w * 32 + LANE);
+      end += __popc(all);
+      __syncwarp();
+      if (end - begin >= WARP) {
+        found += count(row, chosen[(begin + LANE) % (2 * WARP)]);
+        begin += WARP;
+        __syncwarp();
+      }
     }
-    __syncwarp();
-    for (int c = LANE; c < count; c += WARP) {
-      const int j = chosen[c];
-      const u32 *other = rows + j * WORDS;
-      u32 both[WORDS];
-#pragma unroll
-      for (int w = 0; w < WORDS; ++w) both[w] = row[w] & other[w];
-      found += Choose<SIZE - 3>::count(rows, both, j >> 5);
-    }
+    if (begin + LANE < end) found += count(row, chosen[(begin + LANE) % (2 * WARP)]);
     __syncwarp();
     return found;
   }
@@ -213,43 +283,61 @@ struct Matrix {
 #endif
 };
 
-// offsets and neighbours are the oriented graph's; matrix_words is 0 for triangles, else the longest list * WORDS.
-// Tasks are the ranks from the last down: those from *next on, before task last.  There is a bit for each of the last
-// `span` ranks.  Of each block, `published` has the vertex that is divided, and 1, in its upper half, and below the row
-// that is drawn next; at first 0.
-extern "C" __global__ void __launch_bounds__(256)
-cliques(const Offset *offsets, const int *neighbours, i64 ranks, i64 span, i64 last, i64 matrix_words, u64 *next,
-        u64 *sums, const volatile int *stop, u64 *published) {
+// offsets and neighbours are the oriented graph's; matrix_words are those of shared memory for a matrix, 0 for triangles,
+// scratch_words those of a block's scratch memory.
+// Counted are the cliques whose first vertex is one of the ranks from `first` on, before `end`; those before `large` all
+// have few neighbours.  *next, at first 0, is the next task: of the first ones each is a vertex of many neighbours, of
+// the others the vertices of few among WARP ranks, which a warp takes; both from the last rank down.  There is a bit for
+// each of the last `span` ranks.  Of each block, `published` has the vertex that is divided, and 1, in its upper half,
+// and below the row that is drawn next; at first 0.
+extern "C" __global__ void __launch_bounds__(THREADS)
+cliques(const Offset *offsets, const int *neighbours, i64 ranks, i64 span, i64 first, i64 end, i64 large,
+        i64 matrix_words, u32 *scratch, i64 scratch_words, u64 *next, u64 *sums, const volatile int *stop, u64 *published) {
   extern __shared__ u64 shared_memory[];
   const u32 words = (u32)((span + 31) / 32);
   const u32 counted = SIZE > 3 ? (words + 1) / 2 : 0;
-  const u32 room = words + counted + (u32)matrix_words + (SIZE > 3 ? (WORDS * 16 + 1) * TEAM::warps() : 0);
+  const u32 room = words + counted + (u32)matrix_words + (SIZE > 3 ? OWN * TEAM::warps() : 0);
   u32 *bits = (u32 *)shared_memory + (threadIdx.x / TEAM::size()) * room;
-  u32 *rows = bits + words + counted;
-  unsigned short *chosen = (unsigned short *)(rows + matrix_words) + TEAM::warp() * (WORDS * 32 + 2);
-  Matrix matrix = {offsets, neighbours, ranks, span, bits, rows, (unsigned short *)(bits + words), chosen, neighbours, 0};
+  u32 *rows = bits + words + counted, *own = rows + matrix_words + TEAM::warp() * OWN;
+  Matrix matrix = {offsets, neighbours, ranks, span, bits, {rows, 0}, (unsigned short *)(bits + words),
+                   (unsigned short *)own, neighbours, 0};
+#ifdef SCRATCH
+  matrix.small = rows, matrix.large = scratch + blockIdx.x * scratch_words, matrix.room = (u32)matrix_words;
+#endif
   wipe<TEAM>(bits, words);
   u64 found = 0;
   TaskCounter<TEAM> tasks_left = {next, stop};
+  const u64 many = end > large ? (u64)(end - (first > large ? first : large)) : 0;
+  u64 task;
   TEAM::sync();
-  for (;;) {
-    const u64 task = tasks_left.take();
-    if (task >= (u64)last) break;
-    const i64 u = ranks - 1 - (i64)task;
+  while ((task = tasks_left.take()) < many) {
+    const i64 u = end - 1 - (i64)task;
     if (!matrix.take(u)) continue;
     found += matrix.make(u);
 #ifdef DIVIDED
     if (matrix.degree >= LARGE) {
-      u64 *own = published + blockIdx.x;
-      if (threadIdx.x == 0) atomicExch(own, (u64)(u + 1) << 32);
+      u64 *row = published + blockIdx.x;
+      if (threadIdx.x == 0) atomicExch(row, (u64)(u + 1) << 32);
       TEAM::sync();
-      found += matrix.count_drawn(own, (u32)(u + 1));
+      found += matrix.count_drawn(row, (u32)(u + 1));
       continue;
     }
 #endif
 #if SIZE > 3
     found += matrix.count_all();
 #endif
+  }
+  TaskCounter<Warp> pieces_left = {next, stop};
+  for (u64 piece = TEAM::warp() == 0 ? task : pieces_left.take(); piece - many < (u64)(end - first + WARP - 1) / WARP;
+       piece = pieces_left.take()) {
+    const i64 u = end - 1 - (i64)(piece - many) * WARP - LANE;
+    const Offset begin = u < first ? 0 : __ldg(offsets + u);
+    const int degree = u < first ? 0 : (int)(__ldg(offsets + u + 1) - begin);
+    for (u32 left = __ballot_sync(FULL, degree >= SIZE - 1 && degree <= FEW); left; left &= left - 1) {
+      const int owner = __ffs(left) - 1;
+      const int *mine = neighbours + __shfl_sync(FULL, begin, owner);
+      found += count_few(offsets, neighbours, mine, __shfl_sync(FULL, degree, owner), own);
+    }
   }
 #ifdef DIVIDED
   // Block by block, beginning behind its own: those who help are spread.

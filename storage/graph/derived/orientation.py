@@ -39,6 +39,8 @@ class Oriented:
     work: Ints
     longest: int
     _short: NDArray[np.uint32] | None = field(init=False, default=None, repr=False)
+    _few: tuple[int, int] | None = field(init=False, default=None, repr=False)
+    """A length, and the ranks before the first list that is longer."""
 
     @property
     def short_offsets(self) -> NDArray[np.uint32] | None:
@@ -46,6 +48,15 @@ class Oriented:
         if self._short is None and len(self.neighbours) <= np.iinfo(np.uint32).max:
             object.__setattr__(self, "_short", self.offsets.astype(np.uint32))
         return self._short
+
+    def short_until(self, most: int) -> int:
+        """So many of the first ranks have no more than ``most`` neighbours of higher rank each."""
+        if self._few is None or self._few[0] != most:
+            longer = np.diff(self.offsets) > most
+            ends = int(longer.argmax()) if longer.any() else len(longer)
+            object.__setattr__(self, "_few", (most, ends))
+        assert self._few is not None
+        return self._few[1]
 
     def work_by(self, pieces: int) -> NDArray[np.float64]:
         """The work of so many ranges of about as many ranks each: float64 [pieces]."""
