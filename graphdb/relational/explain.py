@@ -253,7 +253,7 @@ def _beside(columns: Sequence[Beside], names: Names, whose: str = "bindings") ->
 
         def gathered(one: Beside) -> str:
             if one.described is not None:
-                return f"the {one.described.function} of {one.column}, as bits"
+                return one.described.describe(one.column)
             if one.label is None:
                 return f"whether {one.column} is {'|'.join(map(names.class_name, one.classes))}"
             return f"{written(one.label.id)} of {one.column}"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.duckdb.fetch import rows_of
-from graphdb.common.errors import ExecutionError, NotSupportedError
+from graphdb.common.errors import ExecutionError, NotSupportedError, TypeMismatchError
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -153,6 +153,7 @@ class QueryRun(ProgramRun):
         if sees_items(query):
             query = with_rows(query)
         beforehand: list[ast.Expression] = []
+        writes_paths = True
         while True:
             setting = Setting(
                 self._snapshot,
@@ -161,10 +162,12 @@ class QueryRun(ProgramRun):
                 self._pattern,
                 self._bindings_bytes,
                 frozenset(beforehand),
+                writes_paths,
                 "_" * (self._depth + 1),
             )
+            lowering = Lowering(setting)
             try:
-                program = Lowering(setting).query(query, start)
+                program = lowering.query(query, start)
             except Beforehand as found:
                 if found.node in beforehand:
                     at = found.node.span.start
@@ -172,6 +175,10 @@ class QueryRun(ProgramRun):
                         "what is looked up here is not supported in SQL", text=self._text, position=at
                     ) from None
                 beforehand.append(found.node)
+            except (NotSupportedError, TypeMismatchError):
+                if not lowering.has_written:
+                    raise
+                beforehand, writes_paths = [], False
             else:
                 break
         with self._snapshot.graph.watched(self.new_control().check):

@@ -18,10 +18,11 @@ from graphdb.common.arrow import numbers
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import Kind
-from graphdb.common.values.types import NULL, VALUE, Base, bases_of_kinds, list_of, literal_sql, type_of_kinds
+from graphdb.common.values.types import NULL, VALUE, Base, Type, bases_of_kinds, list_of, literal_sql, type_of_kinds
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.snapshot.columns import read_values
+from graphdb.snapshot.exact_types import Form, form_among
 from graphdb.snapshot.properties import PropertyColumn
 from graphdb.storage.arrays.arrow import table_of
 from graphdb.storage.arrays.arrow import values as plain
@@ -185,6 +186,7 @@ class Edges:
         self._persisted = persisted
         self._tables: dict[tuple[int, ...], EdgeTable] = {}
         self._columns: dict[int, PropertyColumn] = {}
+        self._forms: dict[int, Form | None] = {}
         self._kinds: dict[int, Ints] = {}
         """What was read of the values for these columns."""
         self._values: dict[tuple[tuple[int, ...], int], arrow.Array] = {}
@@ -262,7 +264,7 @@ class Edges:
         Raises
         ------
         NotSupportedError
-            Some are lists or times that SQL does not hold.
+            Some are lists or times that SQL does not hold; lists and durations of one form it does.
         """
         if key == ABSENT or not self.described:
             return PropertyColumn("", NULL, False)
@@ -274,13 +276,28 @@ class Edges:
         kinds, digits, many = self.kinds(key).tolist()
         if not kinds:
             return PropertyColumn("", NULL, False)
-        source, single = _SOURCE.format(int(key)), type_of_kinds(kinds, digits)
-        value, group = literal_sql("l", single), ""
+        form = self._form(key)
+        single = type_of_kinds(kinds, digits) if form is None else form.type
+        source, value, group = _SOURCE.format(int(key)), self._value_sql(key, single), ""
         if many:
             value, group = f"list({value} ORDER BY l.lexical ASC, l.id ASC)", " GROUP BY ALL"
         edge = 'e.label AS label, e.subject AS "start", e.object AS "end", e.ordinal AS ordinal'
         relation = f"(SELECT {edge}, {value} AS value FROM {source}{group})"
-        return PropertyColumn(relation, list_of(single) if many else single, bool(many), bases_of_kinds(kinds))
+        bases = bases_of_kinds(kinds) if form is None else None
+        return PropertyColumn(relation, list_of(single) if many else single, bool(many), bases)
+
+    def _form(self, key: int) -> Form | None:
+        """Return the form of a property's values that are lists or durations, one for each edge that has it."""
+        if key not in self._forms:
+            kinds, _, many = self.kinds(key).tolist()
+            found = None if many else form_among(self._connection, kinds, _VALUES.format(int(key)))
+            self._forms[key] = found
+        return self._forms[key]
+
+    def _value_sql(self, key: int, single: Type) -> str:
+        """Return SQL of a single value of a property, over the alias ``l`` of the literal table."""
+        form = self._form(key)
+        return literal_sql("l", single) if form is None else form.value
 
     def counts(self) -> dict[int, int]:
         """Return how many values each key has."""
@@ -354,6 +371,7 @@ class Edges:
                     self._tables[labels] = table.moved(before.sizes, graph.sizes)
             if not rows:  # otherwise properties may have values of other types, and keys are new
                 self._columns, self._keys, self._keys_of = former._columns, former._keys, former._keys_of
+                self._forms = former._forms
                 self._made, former._made = former._made, {}
                 self._values = {at: values for at, values in former._values.items() if at[0] in self._tables}
         former.drop()
@@ -411,7 +429,7 @@ class Edges:
         if not len(wanted := rows.values[at[there := at >= 0]]):
             return None
         same_sql = f"SELECT unnest([{', '.join(map(str, np.unique(wanted).tolist()))}])"
-        read = read_values(self._connection, wanted, same_sql, literal_sql("l", self.column(key).type))
+        read = read_values(self._connection, wanted, same_sql, self._value_sql(key, self.column(key).type))
         standing = np.full(len(at), -1, np.int64)
         standing[there], found = read  # type: ignore[misc]
         return taken(found, standing)
@@ -420,7 +438,7 @@ class Edges:
         table, rows = self.table(labels), self._rows(key, labels)
         at = rows.places_of(table, self._graph.vertices)
         if at is not None and len(wanted := rows.values[at[there := at >= 0]]):
-            value_sql = literal_sql("l", self.column(key).type)
+            value_sql = self._value_sql(key, self.column(key).type)
             same_sql = f"{_VALUES.format(int(key))} AND label IN ({_listed(labels)})"
             read = read_values(self._connection, wanted, same_sql, value_sql)
             standing, found = np.zeros(len(at), np.int32), read[1]  # type: ignore[index]

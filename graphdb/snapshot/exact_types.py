@@ -8,6 +8,7 @@ lists or of dates, a time at an offset) as its text says.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from graphdb.common.duckdb.connection import Connection
@@ -66,9 +67,14 @@ _FORMS = {1 << Kind.LIST: _LISTS, 1 << Kind.TEMPORAL: _DURATIONS}
 
 
 def form_of(connection: Connection, label: EdgeLabel) -> Form | None:
-    """Return the form of all values of a property; None where they have none."""
-    forms = _FORMS.get(label.kinds, ()) if label.max_values == 1 else ()
-    fitting = zip(forms, _fit(connection, label, forms), strict=True) if forms else ()
+    """Return the form of all values of a property of vertices; None where they have none."""
+    return form_among(connection, label.kinds, _literals_of(label)) if label.max_values == 1 else None
+
+
+def form_among(connection: Connection, kinds: int, literals: str) -> Form | None:
+    """Return the form of literals of some kinds (bits), whose ids a query returns; None where they have none."""
+    forms = _FORMS.get(kinds, ())
+    fitting = zip(forms, _fit(connection, forms, literals, {}), strict=True) if forms else ()
     return next((form for form, fits in fitting if fits), None)
 
 
@@ -76,17 +82,19 @@ def still_fits(connection: Connection, label: EdgeLabel, form: Form, vertices: l
     """Whether the values that some vertices have by now are of the form of the others."""
     if label.max_values != 1 or form not in _FORMS.get(label.kinds, ()):
         return False
-    return _fit(connection, label, (form,), vertices)[0]
+    of = f"{_literals_of(label)} AND subject IN (SELECT unnest($vertices::BIGINT[]))"
+    return _fit(connection, (form,), of, {"vertices": vertices})[0]
+
+
+def _literals_of(label: EdgeLabel) -> str:
+    """Return a query for the literals that are values of a property of vertices."""
+    return f"SELECT object FROM _graphdb.triple WHERE label = {int(label.id)} AND object >= {LITERAL_BASE}"
 
 
 def _fit(
-    connection: Connection, label: EdgeLabel, forms: tuple[Form, ...], vertices: list[int] | None = None
+    connection: Connection, forms: tuple[Form, ...], literals: str, given: Mapping[str, object]
 ) -> tuple[bool, ...]:
-    """Return which forms all values of a property have, or those of some vertices."""
-    given: dict[str, object] = {}
-    of = f"SELECT object FROM _graphdb.triple WHERE label = {int(label.id)} AND object >= {LITERAL_BASE}"
-    if vertices is not None:
-        of, given = f"{of} AND subject IN (SELECT unnest($vertices::BIGINT[]))", {"vertices": vertices}
+    """Return which forms all of some literals have."""
     tests = ", ".join(f"coalesce(bool_and({form.test}), TRUE)" for form in forms)
-    [row] = connection.rows(f"SELECT {tests} FROM _graphdb.literal l WHERE l.id IN ({of})", given)
+    [row] = connection.rows(f"SELECT {tests} FROM _graphdb.literal l WHERE l.id IN ({literals})", given)
     return row

@@ -340,23 +340,40 @@ class Rows:
 
     def labels(self, vertex: SqlValue) -> SqlValue:
         """The written names of a vertex's labels, a sorted list."""
-        id_sql = vertex.sql
-        relation = (
-            "(SELECT t.subject, list(n.name ORDER BY n.name ASC) AS value FROM _graphdb.triple t "
-            f"JOIN {NAMES_VIEW} n ON n.id = t.object WHERE t.label = {self._type_label} GROUP BY t.subject)"
-        )
-        alias = self._join("labels", None, vertex, f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {id_sql}")
-        found = f"CASE WHEN {id_sql} IS NOT NULL THEN coalesce({alias}.value, []) END"
-        return self._alive(vertex, vertex.made(found, list_of(STRING)))
+        return self._alive(vertex, vertex.made(self._listed(vertex, "labels"), list_of(STRING)))
 
-    def bits(self, vertex: SqlValue, function: str, bits: Sequence[tuple[int, int]]) -> str:
+    def _listed(self, vertex: SqlValue, function: str) -> str:
+        """Return SQL of the sorted list that ``labels`` or ``keys`` is of a vertex."""
+        label, rows = self._triples_of(function)
+        relation = (
+            "(SELECT t.subject, list(DISTINCT n.name ORDER BY n.name ASC) AS value FROM _graphdb.triple t "
+            f"JOIN {NAMES_VIEW} n ON n.id = t.{label} WHERE t.{rows} GROUP BY t.subject)"
+        )
+        if function == "labels":
+            relation = relation.replace("DISTINCT ", "")
+        alias = self._join(function, None, vertex, f"LEFT JOIN {relation} {{0}} ON {{0}}.subject = {vertex.sql}")
+        return f"CASE WHEN {vertex.sql} IS NOT NULL THEN coalesce({alias}.value, []) END"
+
+    def _triples_of(self, function: str) -> tuple[str, str]:
+        """Return the column of triples that says a label, or a key, of a vertex, and SQL of which triples do."""
+        if function == "labels":
+            return "object", f"label = {self._type_label}"
+        return "label", f"object >= {LITERAL_BASE}"
+
+    def described(self, vertex: SqlValue, function: str, bits: Sequence[tuple[int, int]], aspect: str) -> str:
+        """Return SQL of what is asked of the names that ``labels`` or ``keys`` lists of a vertex.
+
+        The list itself (``list``), its ``size``, its ``first`` name, or the ``bits`` of the names' ids.
+        """
+        if aspect == "bits":
+            return self._bits(vertex, function, bits)
+        listed = self._listed(vertex, function)
+        return {"list": listed, "size": f"len({listed})", "first": f"({listed})[1]"}[aspect]
+
+    def _bits(self, vertex: SqlValue, function: str, bits: Sequence[tuple[int, int]]) -> str:
         """Return SQL of the names that ``labels`` or ``keys`` lists of a vertex: a bit for each label's id."""
         ids = ", ".join(f"({int(id)}, {1 << bit})" for id, bit in bits)
-        label, rows = (
-            ("object", f"label = {self._type_label}")
-            if function == "labels"
-            else ("label", f"object >= {LITERAL_BASE}")
-        )
+        label, rows = self._triples_of(function)
         relation = (
             f"(SELECT t.subject, bit_or(m.bit::BIGINT) AS value FROM _graphdb.triple t JOIN (VALUES {ids}) m(id, bit) "
             f"ON m.id = t.{label} WHERE t.{rows} GROUP BY t.subject)"

@@ -140,6 +140,23 @@ MATCH p = (a)-[:E*0..2]->(b) RETURN DISTINCT CASE length(p) WHEN 2 THEN relation
 MATCH p = (a)-[:E|F]->(b)-[:E]->(c) WITH p RETURN [x IN relationships(p) | type(x) + x.t], any(n IN nodes(p) WHERE n:N)
 MATCH p = (a)-[:E*1..2]->(b) RETURN reduce(s = 1, r IN relationships(p) | s * 10 / r.w), [n IN nodes(p) | n] LIMIT 100"""
 
+OF_ITEMS_LATER = """MATCH (a:N) OPTIONAL MATCH p = (a)-[:E]->(b)-[:F]->(c) RETURN a.id, nodes(p), [r IN relationships(p) | r.w], size(nodes(p)), length(p)
+MATCH (a:N) OPTIONAL MATCH p = (a)-[r:E|F*0..2]->(b {half: 1}) WHERE any(x IN r WHERE x.w > a.id) RETURN a.id, r, [x IN r | x.t], count(p)
+MATCH p = (a)-[:E*1..2]->(b) WITH p, b, a.id AS i WHERE all(r IN relationships(p) WHERE r.w > 1) MATCH (b)-[:F]->(c) RETURN i, c.id, last(nodes(p)).id, length(p)
+MATCH p = (a)-[:E|F]->(b)-[:E]->(c) WITH p, a WITH a, p, a.half AS h RETURN a.id, max(reduce(s = 0, r IN relationships(p) | s + r.w)), h
+MATCH (a:N) WITH a WHERE a.id < 4 MATCH p = (a)-[:E*0..2]-(b) UNWIND nodes(p) AS n RETURN a.id, n.id, count(*), sum(length(p))
+MATCH (a)-[e:E]->(b) MATCH p = (b)-[f:F*1..2]->(c) WHERE f[0].w >= e.w RETURN a.id, relationships(p)[-1].t, nodes(p)[1], size(f), f[5]
+MATCH (a:N) OPTIONAL MATCH p = (a)-[:E*2]->(a) WITH a, p WHERE p IS NULL OR length(p) = 2 RETURN a.id, p IS NULL, head(relationships(p)).w
+MATCH p = (a)-[:E*1..2]->(b) WITH p, a ORDER BY reduce(s = 0, r IN relationships(p) | s + r.w) DESC, [n IN nodes(p) | n.id] LIMIT 3 RETURN a.id, [n IN nodes(p) | n.id]
+MATCH p = (a)-[:E*1..2]->(b) WITH p, count(*) AS n RETURN n, [x IN nodes(p) | x.id] AS l UNION ALL MATCH p = (a)-[:F]->(b) RETURN length(p) AS n, [x IN nodes(p) | x.id] AS l
+MATCH (a:N) WHERE EXISTS { MATCH p = (a)-[:E*1..2]->(b) WHERE none(r IN relationships(p) WHERE r.w = 1) } UNWIND [q = (a)-[:E|F*1..2]-(c) WHERE size(nodes(q)) > 2 | reduce(s = c.id, r IN relationships(q) | s + r.w)] AS l RETURN a.id, l
+MATCH p = (a)-[:E*1..2]->(b) WITH p, 2 AS k, b AS a UNWIND [1, k] AS x RETURN a.id, x, [r IN relationships(p) WHERE r.w >= x | r.w * k], nodes(p)[x], p
+MATCH (a:N) OPTIONAL MATCH p = (a)-[:E|F*1..2]->(b), q = (b)-[:E]->(c) WITH p, q, c WHERE c IS NOT NULL RETURN [n IN nodes(p) | n.id] + [n IN tail(nodes(q)) | n.half], relationships(p)[0].w
+MATCH p = (a)-[:E*1..2]-(b) WITH a, p CALL (a) { MATCH q = (a)-[:F*0..1]->(d) RETURN d, reduce(s = '', n IN nodes(q) | s + n.id) AS s } RETURN s, d.id, [e IN relationships(p) | type(e)], count(*)
+MATCH p = (a)-[:E*1..2]->(b) WITH p, b OPTIONAL MATCH (b)-[e:F]->(c) WHERE c.id IN [n IN nodes(p) | n.id] RETURN size(relationships(p)), startNode(relationships(p)[0]).id, e.w, c.id
+MATCH (a:N {id: 0}) OPTIONAL MATCH p = (a)-[:E*1..2]->(b) WITH DISTINCT p, a RETURN a.id, [r IN relationships(p) | coalesce(r.t, 'none')]
+MATCH p = (a)-[:E*1..2]->(b) WITH p, b MATCH (b)-[:F]->(c) WHERE c.id <> reduce(s = 0, n IN nodes(p) | s + n.id) RETURN c.id, [r IN relationships(p) | 1.5 * 10 / r.w], reduce(s = 0, r IN relationships(p) | s + 6 / r.w)"""
+
 
 @SOME
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("EF"), st.integers(0, 4), st.integers(1, 3)), max_size=8))
@@ -151,7 +168,7 @@ def test_items_of_paths_are_asked_one_by_one(edges: list[tuple[int, str, int, in
                 "SET r.t = CASE WHEN e[2] > 1 THEN 'x' END",
                 edges=[[a, b, w] for a, name, b, w in edges if name == label],
             )
-        planned = {text: rows(database, text) for text in OF_ITEMS.splitlines()}
+        planned = {text: rows(database, text) for text in [*OF_ITEMS.splitlines(), *OF_ITEMS_LATER.splitlines()]}
         database.query("PREFIX forget: <http://what.was/prepared>")
         with pytest.MonkeyPatch.context() as patch:
             path_by_path(patch)

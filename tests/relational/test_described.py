@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.relational.projection import compile
+from graphdb.relational.projection import relation_sql
 from graphdb.relational.running import materialized, program_run
 from tests.oracle.routes import bag, every_route, in_python
 
@@ -26,6 +26,13 @@ QUERIES = [
     "MATCH (a) RETURN keys(a) AS k, count(DISTINCT a.y) AS n ORDER BY n DESC, k SKIP 1",
     "MATCH (a) RETURN labels(a) AS l, collect(a.id) AS ids",
     "MATCH (a) RETURN labels(a)[0] AS l, size(keys(a)) AS k, count(*) AS n",
+    "MATCH (a) RETURN a.id AS i, labels(a) AS l, keys(a) AS k, head(keys(a)) AS h, size(labels(a)) AS n",
+    "MATCH (a) OPTIONAL MATCH (a)-[:R]->(b) RETURN b.id, labels(b) AS l, keys(b)[0] AS k, size(keys(b)) AS n, labels(a)[1] AS s",
+    "MATCH (a)-[:R]->(b) WHERE size(keys(a)) > size(keys(b)) OR head(labels(a)) = labels(b)[0] RETURN a.id, labels(b)",
+    "MATCH (a) WITH a, labels(a) AS l WHERE size(l) > 1 UNWIND keys(a) AS k RETURN l, k, count(*), 'C D' IN labels(a) AS t",
+    "MATCH (a) RETURN keys(a) AS k, a.id AS i ORDER BY size(keys(a)) DESC, head(labels(a)), i LIMIT 20",
+    "MATCH (a) WITH a ORDER BY a.id LIMIT 9 MATCH (a)-[:R*0..2]->(b) RETURN [a IN [1, 2] | size([x IN labels(b) | x + a])], keys(b)",
+    "MATCH (a) RETURN count(DISTINCT head(keys(a))), collect(size(labels(a))), sum(size(keys(a)))",
 ]  # fmt: skip
 
 
@@ -76,7 +83,7 @@ def test_after_changes(database: graphdb.Database) -> None:
 @pytest.mark.parametrize("text", QUERIES)
 def test_every_way(database: graphdb.Database, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(compile, "described", lambda *_: None)
+        patched.setattr(relation_sql, "described", lambda *_: None)
         expected = bag(in_python(database, text))
     found = every_route(database, text)
     assert found == dict.fromkeys(found, expected)

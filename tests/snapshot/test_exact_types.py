@@ -96,35 +96,52 @@ def _outcome(db: graphdb.Database, query: str) -> Any:
         return type(error).__name__
 
 
+def _forget(db: graphdb.Database) -> None:
+    """Have the forms of all properties looked for anew."""
+    snapshot = db._state.snapshot()
+    snapshot.properties._written.clear()
+    for cached in (snapshot.edges._forms, snapshot.edges._columns, snapshot.edges._values, snapshot.edges._made):
+        cached.clear()
+    db._state.plans.clear()
+
+
+@pytest.mark.parametrize("edges", [False, True], ids=["vertices", "edges"])
 @pytest.mark.parametrize("seed", range(scaled(30)))
-def test_values_are_those_of_the_evaluator(seed: int) -> None:
-    draw = random.Random(seed)
+def test_values_are_those_of_the_evaluator(seed: int, edges: bool) -> None:
+    draw = random.Random(2 * seed + edges)
     kind = draw.choice([*ITEMS, "durations", "durations", "integers", "texts", "mixed"])
     made = "duration(row.{})" if kind == "durations" else "row.{}"
     pairs = ", ".join(f"{key}: CASE WHEN row.{key} IS NOT NULL THEN {made.format(key)} END" for key in "pq")
     queries = [f"MATCH (n:N) RETURN n.i, {x} ORDER BY n.i" for x in (DURATIONS if kind == "durations" else LISTS)]
-    queries += [*WHOLE, *(ADDED if kind == "durations" else UNWOUND)]
+    whole, merged = [*WHOLE], "MERGE (n:N {i: row.i})"
+    queries += [*whole, *(ADDED if kind == "durations" else UNWOUND)]
+    if edges:  # one of each vertex to itself, some of them parallel
+        merged = "MERGE (v:V {i: row.i / 2}) MERGE (v)-[n:N {i: row.i}]->(v)"
+        of_one = [[text for text in texts if "(m" not in text] for texts in (whole, queries)]
+        whole, queries = ([text.replace("(n:N)", "()-[n:N]->()") for text in texts] for texts in of_one)
     with graphdb.connect(threads=1) as db:
 
         def write(count: int, of: str) -> None:
             rows = [{"i": i, "p": _value(draw, of), "q": _value(draw, of)} for i in range(count)]
-            db.query(f"UNWIND $rows AS row MERGE (n:N {{i: row.i}}) SET n += {{{pairs}}}", rows=rows)
+            db.query(f"UNWIND $rows AS row {merged} SET n += {{{pairs}}}", rows=rows)
 
         write(draw.choice([1, 5, 30]), kind)
-        db.query("MATCH (n:N), (m:N) WHERE m.i = n.i + 1 CREATE (n)-[:R]->(m)")
+        if not edges:
+            db.query("MATCH (n:N), (m:N) WHERE m.i = n.i + 1 CREATE (n)-[:R]->(m)")
         for step in range(3):
             inside = draw.random() < 0.3
-            asked = draw.sample(WHOLE if inside else queries, 8)
+            asked = draw.sample(whole if inside else queries, 6)
             if inside:  # where one that fails would end it
                 db.query("BEGIN")
                 write(2, kind)
             found = [_outcome(db, query) for query in asked]
-            with patch("graphdb.snapshot.properties.form_of", return_value=None):
-                db._state.snapshot().properties._written.clear()
-                db._state.plans.clear()
+            with (
+                patch("graphdb.snapshot.properties.form_of", return_value=None),
+                patch("graphdb.snapshot.edges.form_among", return_value=None),
+            ):
+                _forget(db)
                 should = [_outcome(db, f"{query} ") for query in asked]
-            db._state.plans.clear()
-            db._state.snapshot().properties._written.clear()
+            _forget(db)
             for query, one, other in zip(asked, found, should, strict=True):
                 assert one == other, (kind, step, query)
             if inside:
@@ -132,4 +149,4 @@ def test_values_are_those_of_the_evaluator(seed: int) -> None:
             if kind != "durations":
                 write(draw.choice([1, 2]), draw.choice([kind, kind, *(name for name in ITEMS if name != "dates")]))
             if draw.random() < 0.3:
-                db.query("MATCH (n:N {i: 0}) SET n.p = null")
+                db.query(f"MATCH {'()-[n:N {i: 0}]->()' if edges else '(n:N {i: 0})'} SET n.p = null")

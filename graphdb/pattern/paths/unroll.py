@@ -7,7 +7,7 @@ any pattern, with its order, its counting and its executors, and the rows of all
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from graphdb.grammar import syntax as ast
@@ -48,12 +48,28 @@ class Version:
         Path variables.
     lists
         Variables of repeated edges: the names of the edges.
+    computed
+        What is asked of its paths, by the names of the columns that it is.
     """
 
     matches: tuple[ast.MatchClause, ...] = ()
     same: dict[str, str] = field(default_factory=dict)
     paths: dict[str, Trace] = field(default_factory=dict)
     lists: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    computed: dict[str, ast.Expression] = field(default_factory=dict)
+
+    def with_names(self, matches: tuple[ast.MatchClause, ...], names: Mapping[str, str]) -> Version:
+        """Return it with other clauses, in which some vertices and edges are called otherwise."""
+
+        def called(found: Collection[str]) -> tuple[str, ...]:
+            return tuple(names.get(name, name) for name in found)
+
+        return Version(
+            renamed(matches, names),
+            {name: names.get(other, other) for name, other in self.same.items()},
+            {path: Trace(called(trace.vertices), called(trace.edges)) for path, trace in self.paths.items()},
+            {name: called(edges) for name, edges in self.lists.items()},
+        )
 
 
 def unroll(matches: tuple[ast.MatchClause, ...], needed: set[str]) -> list[Version] | None:
@@ -79,6 +95,22 @@ def unroll(matches: tuple[ast.MatchClause, ...], needed: set[str]) -> list[Versi
     versions = [version for version in unrolled if version is not None]
     edges = [sum(len(path.edges) for match in each.matches for path in match.patterns) for each in versions]
     return versions if edges and max(edges) <= _MOST_EDGES else None
+
+
+def path_names(matches: Sequence[ast.MatchClause]) -> set[str]:
+    """Return the variables of paths."""
+    return {path.variable.name for match in matches for path in match.patterns if path.variable is not None}
+
+
+def lists_of(matches: Sequence[ast.MatchClause]) -> set[str]:
+    """Return the variables of repeated edges."""
+    edges = (edge for match in matches for path in match.patterns for edge in path.edges if edge.repeat is not None)
+    return {edge.variable.name for edge in edges if isinstance(edge, ast.EdgePattern) and edge.variable is not None}
+
+
+def longest(version: Version) -> int:
+    """Return how many edges the longest path, or list of edges, of a version has."""
+    return max(0, *(len(trace.edges) for trace in version.paths.values()), *map(len, version.lists.values()))
 
 
 def is_plain(match: ast.MatchClause) -> bool:

@@ -54,6 +54,8 @@ class Setting:
     """Bytes that what is put together to search for paths may take."""
     beforehand: frozenset[ast.Expression] = frozenset()
     """Expressions that Python computes for tables of rows, before SQL goes on."""
+    writes_paths: bool = True
+    """Whether what is asked of paths is asked of their vertices and edges: SQL may know the one, but not the other."""
     prefix: str = "_"
     """How the names of its tables and views begin: those of queries that run within others differ."""
 
@@ -69,6 +71,9 @@ class Joins:
         self._memory = setting.memory
         self._beforehand = setting.beforehand
         self._prefix = setting.prefix
+        self._writes_paths = setting.writes_paths
+        self.has_written = False
+        """Whether what is asked of some path was asked of its vertices and edges."""
         self._parameters = Parameters()
         self._steps: list[AnyStep] = []
         self._lists: dict[str, arrow.Table] = {}

@@ -131,14 +131,18 @@ class Lowering(Matches):
                 matches, rest = [clause], [clause, *others]
                 if not clause.optional:
                     matches = leading(rest, relation.names)
-                rest = _starred(matches, _measured(matches, rest[len(matches) :]))
+                rest = _starred(matches, rest[len(matches) :])
+                matches, rest, versions = self._without_paths(matches, rest, relation.variables)
+                rest = _measured(matches, rest)
                 if relation is UNIT and not clause.optional and not self._within and len(rest) == 1:
                     matches = self._with_vertex_sets(matches)
                 groups = [matches] if clause.optional else apart(matches, relation.variables, self._is_empty)
                 for i, group in enumerate(groups):
                     then = [*chain.from_iterable(groups[i + 1 :]), *rest]
                     fresh = relation is UNIT and not clause.optional
-                    relation = self._first(group, then) if fresh else self._match(relation, group, then)
+                    relation = (
+                        self._first(group, then, versions) if fresh else self._match(relation, group, then, versions)
+                    )
                 continue
             rest = rest[1:]
             if isinstance(clause, ast.UnwindClause):

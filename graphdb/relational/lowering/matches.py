@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from graphdb.common.values.types import INTEGER, TERM
+from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.types import INTEGER, TERM, Base
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.bind import BoundPattern, bind
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.pattern.paths.lengths import OF_PATHS, length_name
@@ -35,8 +36,10 @@ from graphdb.relational.projection.relation import (
 )
 from graphdb.relational.projection.return_clause import duplicates_of, wanted, window_of
 from graphdb.relational.projection.vectorized import rows_of
+from graphdb.relational.rewrites.path_columns import ASKED, written
 from graphdb.relational.vectors.algebra import Clause, ColumnOf, Outer, Rows, Union
-from graphdb.sql.value import SqlValue, column
+from graphdb.sql.types.lists import common
+from graphdb.sql.value import SqlValue, bases_of, column
 
 _LONG = 3
 """Edges of a path from which on it is searched for, where it is enough that there is one."""
@@ -63,11 +66,47 @@ class Matches(Traversals):
         self._sets = {}
         self._candidates_of = {}
 
-    def _first(self, matches: Sequence[ast.MatchClause], rest: Sequence[ast.ClauseNode]) -> Relation:
-        """Lower a MATCH that starts from nothing; what is returned at once may need less than all its bindings."""
+    def _without_paths(
+        self, matches: Sequence[ast.MatchClause], rest: Sequence[ast.ClauseNode], given: Collection[str]
+    ) -> tuple[list[ast.MatchClause], list[ast.ClauseNode], list[Version] | None]:
+        """Return MATCH clauses and those after them in which nothing is a path, where all that is asked of these can be
+        written down; and the match as plain patterns, where it is several.
+        """
+        unchanged = [*matches], [*rest], None
+        if not self._writes_paths or any(in_parts(match, self._snapshot) for match in matches):
+            return unchanged
+        found = written(matches, rest, given, lambda what: f"{what} {self._name('')}")
+        if found is None or any(self._leads_to_literals(version, given) for version in found.versions):
+            return unchanged
+        self.has_written = True
+        asked = [(version.matches, tuple(version.computed.values())) for version in found.versions]
+        self._clauses = (self._clauses, *asked, tuple(found.rest))
+        self._names |= free_variables(tuple(found.rest))
+        if not found.alone:
+            return [*matches], found.rest, found.versions
+        (version,) = found.versions
+        optional = any(match.optional for match in matches)
+        return [replace(match, optional=optional) for match in version.matches], found.rest, None
+
+    def _leads_to_literals(self, version: Version, given: Collection[str]) -> bool:
+        """Whether a path has a literal among its vertices."""
+        bound = bind(version.matches, self._snapshot.names, self._text, given)
+        on_paths = {vertex for trace in version.paths.values() for vertex in trace.vertices}
+        return any(bound.vertices[bound.vertex_of[vertex]].kinds for vertex in on_paths if vertex in bound.vertex_of)
+
+    def _first(
+        self,
+        matches: Sequence[ast.MatchClause],
+        rest: Sequence[ast.ClauseNode],
+        versions: list[Version] | None = None,
+    ) -> Relation:
+        """Lower a MATCH that starts from nothing; what is returned at once may need less than all its bindings.
+
+        ``versions`` are what it is as plain patterns, where that is known.
+        """
         if not all(map(self._is_plain, matches)):
             live = self._live(UNIT, rest)
-            versions = self._unrolled(matches, live, (), rest[0])
+            versions = versions or self._unrolled(matches, live, (), rest[0])
             if versions is None:
                 return self._with_paths(UNIT, matches, live, _drops(rest[0]), _least(rest[0]))
             return self._first_unrolled(versions, live, rest[0])
@@ -103,16 +142,20 @@ class Matches(Traversals):
         return wanted(returns, items, bound, window_of(returns, self._snapshot, self._arguments, self._text))
 
     def _match(
-        self, relation: Relation, matches: Sequence[ast.MatchClause], rest: Sequence[ast.ClauseNode]
+        self,
+        relation: Relation,
+        matches: Sequence[ast.MatchClause],
+        rest: Sequence[ast.ClauseNode],
+        versions: list[Version] | None = None,
     ) -> Relation:
-        """Lower a MATCH or OPTIONAL MATCH that starts from rows."""
+        """Lower a MATCH or OPTIONAL MATCH that starts from rows; see :meth:`_first`."""
         live = self._live(relation, rest)
         relation = self._with_subqueries(relation, (), live | free_variables(tuple(matches)))
         left = self._table(relation, live | free_variables(tuple(matches)))
         left = self._with_elements(left, tuple(matches))
         how = "LEFT JOIN" if matches[0].optional else "JOIN"
         if not all(map(self._is_plain, matches)):
-            versions = self._unrolled(matches, live, left.variables, rest[0])
+            versions = versions or self._unrolled(matches, live, left.variables, rest[0])
             if versions is None and how == "JOIN":
                 return self._with_paths(left, matches, live, _drops(rest[0]), _least(rest[0]))
             if versions is None:
@@ -120,11 +163,8 @@ class Matches(Traversals):
                 start = replace(left, source=rows, variables={**left.variables, ROW: AT})
                 found = self._with_paths(start, matches, live, _drops(rest[0]), _least(rest[0]))
                 return self._by_row(left, [found], live, how, rest)
-            joined = [
-                _aliased(self._joined(left, self._bound_from(v.matches, left), live | {*v.same.values()}), v)
-                for v in versions
-            ]
-            return self._by_row(left, list(map(_numbered, joined)), live, how, rest)
+            joined = [self._joined_version(left, version, live) for version in versions]
+            return self._by_row(left, joined, live, how, rest)
         bound = self._bound_from(matches, left)
         if how == "JOIN":
             left = self._with_operands(left, bound)
@@ -159,6 +199,34 @@ class Matches(Traversals):
         if _drops(then) and any(repeat.low <= 1 and (repeat.high or _LONG) >= _LONG for repeat in repeats):
             return None
         return plain_versions(matches, live, given)
+
+    def _joined_version(self, left: Relation, version: Version, live: Collection[str]) -> Relation:
+        """Join rows, and their numbers, with the bindings of a version and with what is asked of its paths."""
+        used = {*live, *version.same.values(), *free_variables(tuple(version.computed.values()))}
+        bound, then = self._bound_from(version.matches, left), _returning(version)
+        _, joined = self._joined_anew(left, bound, used, "join", then=then, renumbers=False)
+        return self._with_asked(_numbered(_aliased(joined, version)), version)
+
+    def _with_asked(self, relation: Relation, version: Version) -> Relation:
+        """Return rows of a version with columns of what is asked of its paths.
+
+        Raises
+        ------
+        NotSupportedError
+            It is not a value that SQL computes, and that cannot fail.
+        """
+        if not version.computed:
+            return relation
+        rows = self._filtered(relation, relation.variables)
+        asked = [*version.computed.values()]
+        for node in asked:
+            value, _ = self._projecting(rows).native(node)
+            if value.many or value.can_fail or value.volatile or value.type.base is Base.ANY:
+                raise NotSupportedError("what may fail is computed where it is asked for")
+        _, found = self._projecting(rows).select(rows.variables, known=asked)
+        made = {name: found.known[node] for name, node in version.computed.items()}
+        known = {node: value for node, value in found.known.items() if node not in asked}
+        return replace(found, variables={**found.variables, **made}, known=known)
 
     def _by_row(
         self,
@@ -212,7 +280,14 @@ class Matches(Traversals):
             rows.append(_columns_of(found, values))
             selects.append((sql, {name: found.variables[name] for name in names}))
         together = dict(selects[0][1])
+        asked = [
+            name for name in names if name.startswith(ASKED) and len({found[name].type for _, found in selects}) > 1
+        ]
+        if asked:
+            selects, rows = _of_one_type(selects, asked, together), [None]
         for name, value in together.items():
+            if name in asked:
+                continue
             if any(variables[name] != value for _, variables in selects):  # one ends at vertices, another at literals
                 together[name] = replace(value, type=TERM)
         united = Union(tuple(part for part in rows if part is not None)) if None not in rows else None
@@ -225,15 +300,20 @@ class Matches(Traversals):
         bounds = [self._bound(version.matches, UNIT) for version in versions]
         names = {name for bound in bounds for name in bound.variables}
         duplicates = self._duplicates(then, names, [c for bound in bounds for c in bound.residual])
-        if any(name in live for bound in bounds for name in bound.edge_of):
+        if any(name in live for bound in bounds for name in bound.edge_of) or versions[0].computed:
             duplicates = "keep"
         for version, bound in zip(versions, bounds, strict=True):
             view = self._bindings_view()
             relation = bindings_of(bound, self._snapshot.edges, view)
-            needs = needs_of(bound, {*live, *version.same.values(), *free_variables(relation.where)})
+            asked = free_variables(tuple(version.computed.values()))
+            beside = read_beside(bound, _returning(version))
+            names = {*live, *version.same.values(), *asked, *free_variables(relation.where)}
+            needs = needs_of(bound, names - beside, beside)
             needs = replace(needs, duplicates=duplicates)
             self._add_match("match", view, bound, needs)
-            relation = _aliased(only(relation, available(bound, needs)), version)
+            facts = [bound.edges[edge].name for edge in needs.facts]
+            relation = _aliased(only(relation, available(bound, needs), facts), version)
+            relation = self._with_asked(relation, version)
             if duplicates == "count":
                 relation = replace(relation, variables={**relation.variables, MATCHES: column("n", INTEGER)})
             relations.append(relation)
@@ -278,6 +358,33 @@ def looks_back(clause: ast.ClauseNode, items: Iterable[ast.ReturnItem], before: 
 def column_name(item: ast.ReturnItem) -> str:
     """Return the name of the column that an item becomes."""
     return item.alias or item.text
+
+
+def _returning(version: Version) -> tuple[ast.ClauseNode, ...]:
+    """Return a clause that asks for what is asked of a version's paths; none where that is nothing."""
+    items = (ast.ReturnItem(node, name, name) for name, node in version.computed.items())
+    return (ast.ReturnClause(tuple(items)),) if version.computed else ()
+
+
+def _of_one_type(
+    selects: Sequence[tuple[str, dict[str, SqlValue]]], names: Sequence[str], together: dict[str, SqlValue]
+) -> list[tuple[str, dict[str, SqlValue]]]:
+    """Return SQL of several rows in which some columns are of one type each, which ``together`` has then.
+
+    Raises
+    ------
+    NotSupportedError
+        Some are integers and others are not: they are equal, and differ, at once.
+    """
+    chosen: list[list[str]] = [[] for _ in selects]
+    for name in names:
+        given = [found[name].at(found[name].column or "", "u") for _, found in selects]
+        same, type = common(given)
+        for mine, sql, value in zip(chosen, same, given, strict=True):
+            mine.append(f"{sql} AS {value.column}")
+        together[name] = column(given[0].column or "", type, bases=bases_of(given))
+    pairs = zip(chosen, selects, strict=True)
+    return [(f"SELECT u.* REPLACE ({', '.join(mine)}) FROM ({sql}) u", found) for mine, (sql, found) in pairs]
 
 
 def _aliased(relation: Relation, version: Version) -> Relation:

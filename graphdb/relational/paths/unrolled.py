@@ -17,7 +17,7 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern, bind, conjuncts, variables_in
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.paths.lengths import OF_PATHS, all_hold, length_name, with_lengths, without
-from graphdb.pattern.paths.unroll import Trace, Version, unroll
+from graphdb.pattern.paths.unroll import Trace, Version, lists_of, longest, path_names, unroll
 from graphdb.pattern.rename import renamed
 from graphdb.relational.edges.parallel_edges import resolve_edges
 from graphdb.relational.filtering.candidates import variable
@@ -65,7 +65,7 @@ class UnrolledRun(PathBase):
 
     def prepare_unrolled(self, matches: Matches, returns: ast.ReturnClause) -> Prepared | None:
         """Plan each version, and write the SQL after them; None where it takes more than plain patterns."""
-        items = PathItems(path_names(matches), _lists(matches), 0)
+        items = PathItems(path_names(matches), lists_of(matches), 0)
         if not items.mentioned((matches, returns)):
             return self._prepare_versions(matches, returns, written=False)
         try:
@@ -75,7 +75,7 @@ class UnrolledRun(PathBase):
 
     def _prepare_versions(self, matches: Matches, returns: ast.ReturnClause, *, written: bool) -> Prepared | None:
         """The same; ``written`` if what is asked of all vertices or edges of a path is asked of each of them."""
-        paths, asked = path_names(matches), _lists(matches)
+        paths, asked = path_names(matches), lists_of(matches)
         matches, after = without(matches, paths | asked)
         versions = unroll(matches, variables_in((returns.items, returns.order_by, after)))
         if versions is None:
@@ -84,7 +84,7 @@ class UnrolledRun(PathBase):
         lists, traced = set(first.lists), variables_in((returns, after)) & (paths | asked)
         computed: list[dict[str, ast.Expression]] = [{} for _ in versions]
         if written:
-            of_paths = PathItems(paths, lists, max(_longest(version) for version in versions))
+            of_paths = PathItems(paths, lists, max(longest(version) for version in versions))
             versions, after = _with_conditions(versions, after, of_paths)
             returns, after, computed = _with_items(versions, returns, after, of_paths)
         bounds = [bind(version.matches, self._snapshot.names, self._text) for version in versions]
@@ -259,16 +259,6 @@ def _to_literals(version: Version, bound: BoundPattern, used: Collection[str]) -
     return any(bound.vertices[bound.vertex_of[vertex]].kinds for trace in traces for vertex in trace.vertices)
 
 
-def path_names(matches: Matches) -> set[str]:
-    """The variables of paths."""
-    return {path.variable.name for match in matches for path in match.patterns if path.variable is not None}
-
-
-def _longest(version: Version) -> int:
-    """How many edges the longest path, or list of edges, of a version has."""
-    return max(0, *(len(trace.edges) for trace in version.paths.values()), *map(len, version.lists.values()))
-
-
 def _with_conditions(
     versions: list[Version], after: tuple[ast.Expression, ...], of_paths: PathItems
 ) -> tuple[list[Version], tuple[ast.Expression, ...]]:
@@ -354,12 +344,6 @@ def _with_facts(needs: Wanted, bound: BoundPattern, parts: object) -> Wanted:
 
 def _length(trace: Trace) -> SqlValue:
     return SqlValue(f"CAST({len(trace.edges)} AS BIGINT)", INTEGER)
-
-
-def _lists(matches: Matches) -> set[str]:
-    """The variables of repeated edges."""
-    edges = (edge for match in matches for path in match.patterns for edge in path.edges if edge.repeat is not None)
-    return {edge.variable.name for edge in edges if isinstance(edge, ast.EdgePattern) and edge.variable is not None}
 
 
 def _outer(versions: list[Version], bounds: list[BoundPattern]) -> tuple[BoundPattern, set[str]]:

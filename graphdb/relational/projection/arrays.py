@@ -20,6 +20,7 @@ from graphdb.common import arrow
 from graphdb.common.arrow import numbers
 from graphdb.common.stopping import checked
 from graphdb.common.values.terms import Kind
+from graphdb.common.values.types import INTEGER
 from graphdb.relational.projection.described import Described
 from graphdb.snapshot.properties import Properties
 from graphdb.snapshot.terms import Lookup
@@ -89,13 +90,26 @@ def with_columns(
     for one in checked(wanted, _COLUMNS):
         ids = bindings.column(one.column)
         if one.described is not None:
-            columns[one.name] = _by_vertex(one.described.of_vertices(graph), ids)
+            columns[one.name] = _described(one.described, one.described.of_vertices(graph), ids)
         elif one.label is None:
             columns[one.name] = _has_label(graph, one.classes, ids)
         else:
             source = properties.source(one.label, len(ids))
             columns[one.name] = properties.gather(one.label, ids) if source is None else source.delayed(ids)
     return arrow.table(columns)
+
+
+def _described(by: Described, bits: NDArray[np.int64], ids: arrow.ChunkedArray) -> arrow.ChunkedArray:
+    """Return what is asked of the names of vertices, whose ``bits`` are known; of lists and texts, when it is read."""
+    if by.type == INTEGER:
+        return arrow.ChunkedArray([by.column(_by_vertex(bits, ids))])
+    return arrow.DelayedArray(
+        by.arrow_type,
+        len(ids),
+        by.bytes_each * len(ids),
+        lambda: [by.column(_by_vertex(bits, arrow.ChunkedArray([chunk]))) for chunk in checked(ids.chunks, 1)],
+        lambda start, length: _described(by, bits, ids.slice(start, length)),
+    )
 
 
 def _has_label(graph: DataGraph, classes: tuple[int, ...], ids: arrow.ChunkedArray) -> arrow.Array:

@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.stopping import checked
-from graphdb.common.values.types import ANY, INTEGER, NODE, Base
+from graphdb.common.values.types import ANY, Base
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.relational.projection.described import Described, asked, described, with_lists
+from graphdb.relational.projection.described import Described, with_lists
 from graphdb.relational.projection.grouped_vectors import of_all_groups
 from graphdb.relational.projection.late import direct_columns, late_items, late_projection, named_in
 from graphdb.relational.projection.relation import ORDER, Relation, Source
@@ -39,7 +39,7 @@ from graphdb.sql.compiler import Compiler, Scope, refuse_long
 from graphdb.sql.equivalence import has_key, key, lacks_key, least
 from graphdb.sql.from_clause import Rows
 from graphdb.sql.types.comparisons import has_order, sort_keys
-from graphdb.sql.value import SqlValue, column, lacks_offset
+from graphdb.sql.value import SqlValue, lacks_offset
 
 
 class ProjectionCompiler(RelationCompiler):
@@ -70,8 +70,13 @@ class ProjectionCompiler(RelationCompiler):
         repeated
             Whether rows of DISTINCT may come again where no SKIP or LIMIT counts them: a UNION returns each once.
         """
-        rows, relation = self._rows(self._beside), self._relation
-        ordered = relation.variables.get(ORDER)
+        aggregated = not self._relation.grouped and any(contains_aggregate(item.expression) for item in items)
+        grouped = aggregated or returns.distinct
+        bits = self._described(items) if grouped and self._relation.groups is None else {}
+        # What LIMIT leaves a few rows of is asked for these.
+        each = [item.expression for i, item in enumerate(items) if i not in bits and (grouped or not returns.limit)]
+        relation = self._relation = self._with_names((*each, self._relation.where, () if grouped else returns.order_by))
+        rows, ordered = self._rows(self._beside), relation.variables.get(ORDER)
         scope = Scope(
             self._variables,
             relation.known,
@@ -81,12 +86,10 @@ class ProjectionCompiler(RelationCompiler):
         compiler = self._compiler(rows, scope)
         conditions = self._compiler(rows, Scope(self._variables, relation.known))
         where = [conditions.row_condition(condition) for condition in relation.where]
-        aggregated = not relation.grouped and any(contains_aggregate(item.expression) for item in items)
         if aggregated and combines_aggregates(items):
             raise NotSupportedError("what stands beside aggregates is put together in a second step")
-        if not (aggregated or returns.distinct):
+        if not grouped:
             return self._each_row(returns, window, items, compiler, where, groups, written, written and gather_late)
-        bits = {} if relation.groups is not None else self._described(items)
         compiled = [
             (item, bits[i][0] if i in bits else self._resolved(compiler, compiler.column(item.expression)))
             for i, item in enumerate(items)
@@ -106,18 +109,9 @@ class ProjectionCompiler(RelationCompiler):
         """Return the items that are the labels or keys of vertices in the bindings: the columns of their bits."""
         found = {}
         for i, item in enumerate(items):
-            function, name = asked(item.expression) or ("", "")
-            vertex = self._variables.get(name)
-            if (
-                vertex is None
-                or vertex.column is None
-                or vertex.type != NODE
-                or item.expression in self._relation.known
-            ):
-                continue
-            by = described(function, self._snapshot.names)
-            if self._beside is not None and self._snapshot.deleted is None and by is not None:
-                found[i] = column(self._beside.add_described(vertex.column, by), INTEGER), by
+            by = self._names_of(item.expression)
+            if by is not None:
+                found[i] = self._beside_names(*by), by[1]
         return found
 
     def _each_row(

@@ -18,7 +18,7 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.free import free_variables
 from graphdb.relational.projection.arrays import Beside, Direct, Late
-from graphdb.relational.projection.described import Described
+from graphdb.relational.projection.described import Described, aspect_of
 from graphdb.relational.projection.relation import Relation
 from graphdb.relational.projection.sql import Compiled
 from graphdb.relational.snapshot import Snapshot
@@ -202,6 +202,8 @@ def _direct(
     text: str,
 ) -> tuple[Direct, Type | None] | None:
     """Return an expression as a column, and the type of what may stand beside it in a ``coalesce``; None for others."""
+    if aspect_of(expression) is not None:  # a column beside the bindings, or none
+        return None
     value = known.get(expression)
     if value is not None and value.column is not None:
         return Direct(value.column), value.type

@@ -8,9 +8,10 @@ from types import MappingProxyType
 
 from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import INTEGER, Base, Type, sql_type
+from graphdb.common.values.types import INTEGER, NODE, Base, Type, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern
+from graphdb.relational.projection.described import Described, asked, described, described_in
 from graphdb.relational.projection.late import BesideBindings
 from graphdb.relational.projection.relation import ORDER, VALUE, Relation, Source
 from graphdb.relational.projection.vectorized import Translator
@@ -115,7 +116,8 @@ class RelationCompiler:
             SQL does not know what the list's items are.
         """
         rows, relation = self._rows(self._beside), self._relation
-        compiler = self._compiler(rows, Scope(self._variables, relation.known))
+        asked_first = self._with_names((relation.where, () if unwound is None else unwound.source))
+        compiler = self._compiler(rows, Scope(self._variables, asked_first.known))
         where = [compiler.row_condition(condition) for condition in relation.where]
         values = {name: relation.variables[name] for name in names}
         for variable, type in (types or {}).items():
@@ -172,6 +174,32 @@ class RelationCompiler:
         rows = self._rows()
         value = self._compiler(rows, Scope(self._variables, self._relation.known)).native(node)
         return value, rows.joins
+
+    def _names_of(self, call: ast.Expression) -> tuple[str, Described] | None:
+        """Return the column of the vertices that ``labels`` or ``keys`` is asked of, and what lists their names.
+
+        None where it is asked of something else, or there are more names than bits.
+        """
+        function, name = asked(call) or ("", "")
+        vertex = self._relation.variables.get(name)
+        if vertex is None or vertex.column is None or vertex.type != NODE or call in self._relation.known:
+            return None
+        by = described(function, self._snapshot.names)
+        return None if by is None or self._beside is None or self._snapshot.deleted is not None else (vertex.column, by)
+
+    def _beside_names(self, vertices: str, by: Described) -> SqlValue:
+        """Return what is asked of the names of vertices as a column beside these."""
+        assert self._beside is not None
+        return column(self._beside.add_described(vertices, by), by.type)
+
+    def _with_names(self, node: object) -> Relation:
+        """Return the rows with what a piece of syntax asks of the labels and keys of their vertices as columns."""
+        found: dict[ast.Expression, SqlValue] = {}
+        for expression, aspect, call in described_in(node):
+            by = None if expression in self._relation.known else self._names_of(call)
+            if by is not None:
+                found[expression] = self._beside_names(by[0], replace(by[1], aspect=aspect))
+        return replace(self._relation, known={**self._relation.known, **found}) if found else self._relation
 
     def _translator(self) -> Translator:
         relation = self._relation

@@ -14,6 +14,7 @@ from typing import TypeVar
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import mapped, replaced, walk
 from graphdb.pattern.free import LOCAL, SUBQUERIES, free_variables
+from graphdb.pattern.paths.lengths import length_name
 from graphdb.pattern.paths.unroll import Trace
 from graphdb.relational.rewrites.written_lists import calls_anew, counted, quantified
 
@@ -32,6 +33,8 @@ class PathItems:
     paths: Collection[str]
     lists: Collection[str]
     longest: int
+    whole: bool = False
+    """Whether lists as they are, and lengths, are written out, too: then nothing has to be a path."""
 
     def mentioned(self, node: object) -> bool:
         """Whether a piece of syntax names one of these."""
@@ -63,7 +66,13 @@ class PathItems:
                 uses = sum(part == accumulator for part in walk(step))
                 few = uses <= 1 or uses ** (self.longest + 1) <= _MOST_STEPS
                 return few and self._is_list(source) and self._are_plain(start, step)
-        return self._is_item(node)
+            case ast.FunctionCall(name, (source,)) if name.lower() == "size" and self._is_list(source):
+                return True
+            case ast.FunctionCall(name, (ast.Variable(path),)) if name.lower() == "length":
+                return self.whole and path in self.paths
+            case ast.Variable(name):
+                return self.whole and (name in self.lists or any(name == length_name(path) for path in self.paths))
+        return self._is_item(node) or (self.whole and self._is_list(node))
 
     def _is_item(self, node: ast.Expression) -> bool:
         """Whether an expression is a vertex or an edge of a path by its place."""
@@ -115,6 +124,14 @@ def written_out(
         return found[place] if -len(found) <= place < len(found) else ast.Literal(None, span)
 
     match node:
+        case ast.Variable(name) if name not in lists:
+            return ast.Literal(next(len(trace.edges) for path, trace in paths.items() if name == length_name(path)))
+        case ast.Variable():
+            return ast.ListLiteral(tuple(items(node)), node.span)
+        case ast.FunctionCall(name, (ast.Variable(path),)) if name.lower() == "length":
+            return ast.Literal(len(paths[path].edges), node.span)
+        case ast.FunctionCall(name, (ast.Variable(path),)) if path in paths and name.lower() in (*_VERTICES, *_EDGES):
+            return ast.ListLiteral(tuple(items(node)), node.span)
         case ast.Property(base):
             return replaced(node, {base: written_out(base, paths, lists)})  # type: ignore[no-any-return]
         case ast.Subscript(source, ast.Literal(place)):
@@ -122,6 +139,8 @@ def written_out(
             return at(items(source), place, node.span)
         case ast.FunctionCall(_, (ast.ListComprehension(variable, source, where),)):
             return counted([replaced(where, {variable: item}) for item in items(source)], node.span)
+        case ast.FunctionCall(name, (source,)) if name.lower() == "size":
+            return ast.Literal(len(items(source)), node.span)
         case ast.FunctionCall(name, (source,)):
             return at(items(source), 0 if name.lower() == "head" else -1, node.span)
         case ast.Reduce(accumulator, total, variable, source, step):

@@ -106,5 +106,5 @@ def _beside(joins: Joins, one: Beside) -> str:
     """Return SQL of a property or label of the vertices in a column."""
     vertex = column(one.column, NODE)
     if one.described is not None:
-        return joins.bits(vertex, one.described.function, one.described.bits)
+        return joins.described(vertex, one.described.function, one.described.bits, one.described.aspect)
     return joins.has_label(vertex, one.classes) if one.label is None else joins.value(vertex, one.label).sql
