@@ -62,6 +62,8 @@ class DeviceLists:
     table: tuple[int, ...]
     cells: Any
     longest: tuple[int, ...]
+    placed: tuple[Lists, ...] = ()
+    """All of them, as they are placed."""
     _work: dict[Relation, NDArray[np.float64]] = field(default_factory=dict)
     _reach: dict[Relation, float] = field(default_factory=dict)
 
@@ -159,7 +161,8 @@ def device_lists(
     def build() -> DeviceLists:
         ranks = ranks_of(graph, partitions, vertices)
         different = {id(ranked): ranked for ranked in ranks.relations.values()}.values()
-        graph.residency.place([_lists_of(ranked) for ranked in different], 8 * vectors * len(ranks.vertices))
+        placed = tuple(_lists_of(ranked) for ranked in different)
+        graph.residency.place(placed, 8 * vectors * len(ranks.vertices))
         copies: dict[int, tuple[Any, ...]] = {}
         for ranked in ranks.relations.values():
             if id(ranked) not in copies:
@@ -171,7 +174,8 @@ def device_lists(
         table = tuple(address(array) for row in rows for array in row)
         arrays = tuple(array for each in copies.values() for array in each)
         longest = tuple(ranked.longest for ranked in ranks.relations.values())
-        return DeviceLists(memory, name, ranks, arrays, table, memory.upload(np.array(table, np.int64)), longest)
+        cells = memory.upload(np.array(table, np.int64))
+        return DeviceLists(memory, name, ranks, arrays, table, cells, longest, placed)
 
     return memory.cached_or_built(name, next(iter(partitions.values())), build)
 
@@ -202,12 +206,6 @@ def ranks_of(graph: DeviceGraph, partitions: Mapping[Relation, Partition], verti
 
     name = f"host {_name_of(graph, partitions.values())}"
     return graph.memory.cached_or_built(name, next(iter(partitions.values())), build).ranks
-
-
-def fit(graph: DeviceGraph, ranks: Ranks) -> bool:
-    """Whether the device has room for all lists."""
-    different = {id(ranked): ranked for ranked in ranks.relations.values()}.values()
-    return graph.residency.fits([_lists_of(ranked) for ranked in different])
 
 
 def _lists_of(ranked: Ranked) -> Lists:

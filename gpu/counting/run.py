@@ -20,9 +20,10 @@ from graphdb.gpu.card import Limits
 from graphdb.gpu.code.launch import BLOCK, IDS, VARIANTS, Device, Module, StopFlag
 from graphdb.gpu.counting.cliques import Shape, book_of, launch_cliques, shape_for
 from graphdb.gpu.counting.code_generation import GeneratedCode, generate_code
+from graphdb.gpu.counting.linear import is_linear, total
 from graphdb.gpu.counting.lists import DeviceLists, device_lists
 from graphdb.gpu.counting.registers import WARP_BYTES, Unsupported, Values
-from graphdb.gpu.counting.weights import Weights, weights_of
+from graphdb.gpu.counting.weights import EXACT, Weights, weights_of
 from graphdb.gpu.data.graph import DeviceGraph, address
 from graphdb.gpu.data.residency import lists_of_oriented
 from graphdb.gpu.watch import Watch, wait_for
@@ -34,8 +35,6 @@ from graphdb.plan.shares import Division
 
 Ints = NDArray[np.int64]
 
-EXACT = float(1 << 62)
-"""Sums whose estimate is greater are not trusted."""
 _FITS = 1 << 61
 """Numbers of matches by vertex that may be greater do not fit int64."""
 Share = tuple[int, int]
@@ -140,14 +139,15 @@ class DeviceCount:
         parts = list(dict.fromkeys(part for term in self._terms for part in term.parts))
         self._cells = self.device.memory.empty((3, max(len(parts), 1)), np.int64)
         self._answer = self.device.pinned(self._cells.shape, np.int64)
+        self._launches.update({part: self._cliques(part) for part in parts if part.clique})  # whose lists are large
         self._weights = Weights(self.device, self._lists, self._numbers, self._plan.filters, parts)
-        looped = []
+        looped, fit = [], self.graph.residency.fits(self._lists.placed)
         for cell, part in enumerate(parts):
             if part.rooted and not (part.levels or part.root.messages):
                 raise Unsupported("a vertex alone")
             if part.clique:
-                self._launches[part] = self._cliques(part)
-            elif not part.rooted and 4 * self._vertices > WARP_BYTES * 32 and (power := book_of(part)):
+                continue
+            if not part.rooted and 4 * self._vertices > WARP_BYTES * 32 and (power := book_of(part)):
                 self._launches[part] = self._books(cell, part, power)
             elif part.root.filters and not part.rooted and not len(self._weights.candidates(part.root)):
                 self._launches[part] = 0
@@ -157,6 +157,8 @@ class DeviceCount:
                     raise Unsupported("loops")
                 for weight in (*part.weights, *[part.root] * bool(part.root.messages)):
                     self._weights.array(weight)
+            elif part.root.messages and not fit and not part.rooted and is_linear(part.root):
+                self._launches[part] = total(part.root, self._lists.ranks, self._plan.filters) * part.multiple
             elif part.root.messages:
                 vector = self._weights.array(part.root)
                 if part.rooted:
@@ -178,7 +180,7 @@ class DeviceCount:
         shape = shape_for(plan, self.device.limits)
         if shape is None:
             raise Unsupported("cliques of this size")
-        self.graph.residency.place([lists_of_oriented(plan.graph)])
+        self.graph.residency.place([lists_of_oriented(plan.graph), *self._lists.placed])
         self.graph.oriented(plan.graph)
         return plan, shape
 
@@ -437,9 +439,12 @@ class DeviceCount:
 
 
 def _vectors(plan: CountingPlan) -> int:
-    """How many numbers of 64 bits a plan's sums keep for each rank: its weights, and a task for each root of loops."""
-    parts = parts_of(plan.terms)
-    return sum(bool(weight.messages) for weight in weights_of(parts)) + sum(bool(part.levels) for part in parts)
+    """How many numbers of 64 bits a plan's sums keep for each rank, where not all lists fit: what is sent along each
+    edge of a tree, what sums over lists are found in, and a task for each root of loops.
+    """
+    parts = [part for part in parts_of(plan.terms) if part.levels or part.rooted]
+    sent = sum(len(weight.messages) for weight in weights_of(parts))
+    return sent + bool(sent) + sum(bool(part.levels) for part in parts)
 
 
 @lru_cache(maxsize=256)

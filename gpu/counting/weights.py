@@ -26,6 +26,9 @@ Ints = NDArray[np.int64]
 
 VARIANTS["count_weights"] = ({},)
 
+EXACT = float(1 << 62)
+"""Sums whose estimate is greater are not trusted."""
+
 
 def weights_of(parts: Iterable[Part]) -> set[Weight]:
     """All weights of some parts, and those that hang off them."""

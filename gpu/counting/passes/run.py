@@ -1,7 +1,7 @@
 """Counts whose lists do not fit the device: sums that go through lists, in passes (:mod:`.ranges`).
 
-All terms that are linear are added up on the host, once (:mod:`.linear`).  A run takes as much memory as there is, in
-a few pieces, and leaves none of it taken.
+All terms that are linear are added up on the host, once (:mod:`graphdb.gpu.counting.linear`).  A run takes as much
+memory as there is, in a few pieces, and leaves none of it taken.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.code.launch import VARIANTS, Device, Module, StopFlag
+from graphdb.gpu.counting.linear import total
 from graphdb.gpu.counting.lists import ranks_of
 from graphdb.gpu.counting.passes.blocks import HIGH, LOW, OFFSETS, blocks_of, planes_of_roots
-from graphdb.gpu.counting.passes.linear import total
 from graphdb.gpu.counting.passes.pipeline import SIDES, through
 from graphdb.gpu.counting.passes.ranges import Lengths, Passes, is_wide, least_room, passes_of
 from graphdb.gpu.counting.passes.streaming import Sent, Streamable, known_passes, lengths_of, room_of, span_of
 from graphdb.gpu.counting.ranks import Ranks
 from graphdb.gpu.counting.registers import range_bytes, threads_of_ranges
-from graphdb.gpu.counting.run import EXACT, Share
-from graphdb.gpu.counting.weights import candidates_of
+from graphdb.gpu.counting.run import Share
+from graphdb.gpu.counting.weights import EXACT, candidates_of
 from graphdb.gpu.data.graph import DeviceGraph, address
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.counting.plan import CountingPlan, Term, added_up, parts_of

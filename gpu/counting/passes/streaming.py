@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from graphdb.gpu.card import Limits
 from graphdb.gpu.code.launch import Device
 from graphdb.gpu.code.layout import RANKED
-from graphdb.gpu.counting.passes.linear import is_linear
+from graphdb.gpu.counting.linear import is_linear
 from graphdb.gpu.counting.passes.ranges import WIDE, Lengths, Passes, passes_of
 from graphdb.gpu.counting.ranks import by_degree
 from graphdb.gpu.counting.registers import BLOCKS, range_bytes

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from graphdb.gpu.counting.ranks import Ranks
 from graphdb.gpu.counting.registers import TooWide
-from graphdb.gpu.counting.run import EXACT
-from graphdb.gpu.counting.weights import candidates_of
+from graphdb.gpu.counting.weights import EXACT, candidates_of
 from graphdb.plan.counting.programs import Weight
 
 Ints = NDArray[np.int64]
