@@ -87,7 +87,10 @@ class EdgeValues:
         labels, which = _numbered(self.labels)
         width = int(self.ordinals.max(initial=0)) + 1
         if len(labels) * width * vertices**2 < 1 << 62:
-            edges = np.sort(self._numbers(which, vertices) * width + self.ordinals)
+            edges = self._numbers(which, vertices)
+            if width > 1:
+                edges = edges * width + self.ordinals
+            edges.sort()
             return bool((edges[1:] == edges[:-1]).any())
         columns = (self.ordinals, self.ends, self.starts, which)
         order = np.lexsort(columns)
@@ -123,7 +126,11 @@ class EdgeValues:
 
     def _numbers(self, which: Ints, vertices: int) -> Ints:
         """Return a number for each edge, ordinals aside, of its label's number and its ends: sorted as these are."""
-        return (which * vertices + self.starts) * vertices + self.ends
+        numbers = which * vertices
+        numbers += self.starts  # in place: fresh memory takes longer than to add
+        numbers *= vertices
+        numbers += self.ends
+        return numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -306,8 +313,9 @@ class Edges:
 
     def kinds(self, key: int) -> Ints:
         """Return the kinds of a property's values as bits, the digits of decimals, and whether an edge has several."""
-        self._kinds[key] = read = self._persisted.get_or_derive(("edge kinds", key), lambda: self._kinds_of(key))
-        return read
+        if key not in self._kinds:
+            self._kinds[key] = self._persisted.get_or_derive(("edge kinds", key), lambda: self._kinds_of(key))
+        return self._kinds[key]
 
     def _kinds_of(self, key: int) -> Ints:
         rows = self._rows(key)
@@ -337,9 +345,13 @@ class Edges:
         return self._last[1]
 
     def _read(self, where: str, given: Mapping[str, object] | None = None) -> EdgeValues:
-        columns = ("label", "subject", "object", "ordinal", "value")
+        columns = ["label", "subject", "object", "value"]
+        if self.parallel:
+            columns.append("ordinal")
         table = self._connection.arrow(f"SELECT {', '.join(columns)} {where}", given)
         found = {name: plain(table.column(name)) for name in columns}
+        if not self.parallel:
+            found["ordinal"] = np.broadcast_to(np.int64(0), len(found["value"]))
         starts, ends = self._store.ends(found)
         self._store.ids.resource(found["label"], "label")
         self._store.ids.literal(found["value"], "value")

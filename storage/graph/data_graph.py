@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graphdb.storage.arrays.sorted_sets import both, each_once
 from graphdb.storage.graph.changes import Changes, ends_of, moved_column, subjects_of
 from graphdb.storage.graph.degree_sketch import OUT, DegreeSketch
-from graphdb.storage.graph.derived.closure import Closure, Forest, closure_of, fits, forest_of
+from graphdb.storage.graph.derived.closure import Closure, Forest, closure_of, fits, forest_of, without_self
 from graphdb.storage.graph.derived.edge_subset import is_one_label
 from graphdb.storage.graph.derived.orientation import Oriented, orient
 from graphdb.storage.graph.derived_structures import QUICK, DerivedStructures
@@ -130,7 +130,9 @@ class DataGraph(DerivedStructures):
         if self.has_partition(labels, direction):
             return None
         if (closure := _closure_in(labels)) is not None and direction != "both":
-            forest = self._forest(closure.label)
+            if closure.low == 1 and (whole := self._with_self(closure, direction)) is not None:
+                return self.derived(key, lambda: np.diff(whole.offsets) - 1)
+            forest = self.forest(closure.label)
             return self.derived(key, lambda: forest.lengths(closure, direction))
         if self.has_partition(labels, opposite) and (other := self.partition(labels, opposite)).layer != "spans":
             return self.derived(key, lambda: np.bincount(other.neighbours))
@@ -147,21 +149,21 @@ class DataGraph(DerivedStructures):
             return None
 
         def build() -> NDArray[np.bool_]:
-            forest, share = self._forest(label), self.memory_budget_bytes // 4
+            forest, share = self.forest(label), self.memory_budget_bytes // 4
             if not len(forest.parents):
                 return np.array([False])
             return np.array([fits(forest.pairs(low, high), low, self.resources, known.triples, share)])
 
         return number if self.derived(("closure fits", number), build)[0] else None
 
-    def _forest(self, label: int) -> Forest:
+    def forest(self, label: int) -> Forest:
+        """An edge label as a forest; one without parents where it is none."""
+
         def build() -> Forest:
+            ends = self._edges_of(label)
             upwards: Direction = "out" if self.source.statistics(label).max_out_degree <= 1 else "in"
-            partition = self.partition((label,), upwards)
-            known = partition.max_degree <= 1 and not (len(partition.neighbours) and partition.neighbours.max() >= n)
-            if not known or (len(partition.keys) and partition.keys[-1] >= n):
-                return Forest(upwards, np.empty(0, np.int64), np.empty(0, np.int32))
-            return self._derive(n, lambda: forest_of(partition, upwards, n))
+            children, above = ends if upwards == "out" else ends[::-1]
+            return self._derive(n, lambda: forest_of(children, above, upwards, n, self.dtype))
 
         n = self.resources
         return self._cached(("forest", label), build)
@@ -349,7 +351,11 @@ class DataGraph(DerivedStructures):
     def _build(self, labels: tuple[int, ...] | None, direction: Direction) -> Partition:
         found: Ints | int
         if labels is not None and (closure := _closure_in(labels)) is not None:
-            forest, (number,) = self._forest(closure.label), labels
+            forest, (number,) = self.forest(closure.label), labels
+            if closure.low == 1 and (whole := self._with_self(closure, direction)) is not None:
+                return self._derive(
+                    len(whole.neighbours), lambda: self._in_layer(lambda layer: without_self(whole, layer))
+                )
             counted = self._cache.get(("derived", "neighbours", labels, direction))
             lengths = None if counted is None else counted[0]
             return self._derive(
@@ -372,6 +378,12 @@ class DataGraph(DerivedStructures):
             o = np.concatenate([run[2] for run in runs]) if runs else np.empty(0, np.int64)
             found = np.repeat(np.array(labels, np.int64), [len(run[1]) for run in runs])
         return self._partition_of(found, s, o, direction)
+
+    def _with_self(self, closure: Closure, direction: Direction) -> Partition | None:
+        """The partition of the same closure with paths without edges, too, if it is in memory and is of use."""
+        number = Closure(closure.label, 0, closure.high).number
+        cached = self._cache.get(("partition", (number,), direction))
+        return cached[0] if cached is not None and cached[0].layer == "direct" and direction != "both" else None
 
     def _edges_of(self, label: int) -> tuple[Ints, Ints]:
         """Subjects and objects of one label, sorted: of a partition in memory sooner than of the triples."""

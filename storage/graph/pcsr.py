@@ -247,15 +247,17 @@ def build_partition(
     layer
         The offset layer; by default the one that pays.
     """
-    if isinstance(labels, int) and direction == "both" and _by_counting(2 * len(subjects), vertices):
-        return _merged(labels, subjects, objects, dtype, layer)
+    if isinstance(labels, int) and direction == "both":
+        bound = max(int(subjects[-1]), int(objects.max())) + 1 if len(subjects) else 0
+        if _by_counting(2 * len(subjects), bound):
+            return _merged(labels, subjects, objects, bound, dtype, layer)
     if not isinstance(labels, int) or direction == "both":
         return partition_of(*_with_codes(labels, subjects, objects, direction), vertices, dtype, layer)
     source, target = (subjects, objects) if direction == "out" else (objects, subjects)
-    if _by_counting(len(source), vertices):
+    if _by_counting(len(source), bound := int(source.max(initial=-1)) + 1):
         from graphdb.storage.graph.transpose_kernels import begin_runs, transpose
 
-        offsets = np.zeros(int(source.max()) + 2, np.int64)
+        offsets = np.zeros(bound + 1, np.int64)
         if direction == "in":
             transpose(subjects, objects, offsets, neighbours := np.empty(len(source), dtype))
         else:
@@ -325,20 +327,11 @@ def partition_of_runs(
     vertices = len(offsets) - 1
     keys, longest = runs_measured(offsets)
     if (layer or _layer_for(vertices, keys)) == "hashed":
-        source, dtype = np.repeat(np.arange(vertices), np.diff(offsets)), neighbours.dtype.type
-        return _laid_out(source, neighbours, code_offsets, codes, dtype, "hashed")
-    return Partition(
-        layer="direct",
-        offsets=offsets,
-        groups=vertices,
-        neighbours=neighbours,
-        code_offsets=code_offsets,
-        codes=codes,
-        known_keys=None,
-        max_degree=int(longest),
-        simple=codes is None or len(codes) == len(neighbours),
-        loops=loops,
-    )
+        known, groups = np.flatnonzero(offsets[1:] > offsets[:-1]), keys
+        begins = offsets[known]
+        runs = _hashed(known, begins, offsets[known + 1] - begins, neighbours, code_offsets, codes)
+        return _of_layer("hashed", known, groups, int(longest), loops, *runs)
+    return _of_layer("direct", None, vertices, int(longest), loops, offsets, neighbours, code_offsets, codes)
 
 
 def _layer_for(vertices: int, keys: int) -> Layer:
@@ -368,42 +361,85 @@ def _laid_out(
         offsets[keys + 1] = degrees
         np.cumsum(offsets, out=offsets)
     else:
-        from graphdb.storage.graph.pcsr_kernels import PAIRS, fill_groups, home_groups
-
         groups = len(keys)
-        homes = np.empty(groups, np.int64)
-        home_groups(keys, max(groups, 1), homes)
-        by_home = np.argsort(homes, kind="stable")
-        entry_order, starts = _reorder(starts, by_home)
-        table = np.full((groups, PAIRS, 2), -1, np.int64)
-        fill_groups(keys[by_home], homes[by_home], starts, table)
-        offsets = table.reshape(-1)
-        neighbours = neighbours[entry_order]
-        if code_offsets is not None and codes is not None:
-            code_order, code_offsets = _reorder(code_offsets, entry_order)
-            codes = codes[code_order]
+        offsets, neighbours, code_offsets, codes = _hashed(
+            keys, starts[:-1], degrees, np.ascontiguousarray(neighbours, dtype=dtype), code_offsets, codes
+        )
+    neighbours = np.ascontiguousarray(neighbours, dtype=dtype)
+    return _of_layer(layer, keys, groups, int(degrees.max(initial=0)), loops, offsets, neighbours, code_offsets, codes)
+
+
+def _of_layer(
+    layer: Layer,
+    keys: Ints | None,
+    groups: int,
+    longest: int,
+    loops: bool,
+    offsets: Ints,
+    neighbours: NDArray[Any],
+    code_offsets: Ints | None,
+    codes: Ints | None,
+) -> Partition:
     return Partition(
         layer=layer,
         offsets=offsets,
         groups=groups,
-        neighbours=np.ascontiguousarray(neighbours, dtype=dtype),
+        neighbours=neighbours,
         code_offsets=code_offsets,
         codes=codes,
         known_keys=keys,
-        max_degree=int(degrees.max(initial=0)),
+        max_degree=longest,
         simple=codes is None or len(codes) == len(neighbours),
         loops=loops,
     )
 
 
+def _hashed(
+    keys: Ints, begins: Ints, lengths: Ints, neighbours: NDArray[Any], code_offsets: Ints | None, codes: Ints | None
+) -> tuple[Ints, NDArray[Any], Ints | None, Ints | None]:
+    """Return groups (flat), neighbours, code offsets and codes, of the runs of neighbours of ``keys``, put by group."""
+    from graphdb.storage.graph.pcsr_kernels import PAIRS, fill_groups, home_groups
+
+    groups = len(keys)
+    homes = np.empty(groups, np.int64)
+    home_groups(keys, max(groups, 1), homes)
+    by_home = np.argsort(homes, kind="stable")
+    begins, lengths = begins[by_home], lengths[by_home]
+    starts = np.zeros(groups + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    table = np.full((groups, PAIRS, 2), -1, np.int64)
+    fill_groups(keys[by_home], homes[by_home], starts, table)
+    moved = _runs_moved(begins, starts, neighbours)
+    if code_offsets is None or codes is None:
+        return table.reshape(-1), moved, None, None
+    if len(codes) == len(neighbours):  # each neighbour has one: they move alike
+        return table.reshape(-1), moved, code_offsets, _runs_moved(begins, starts, codes)
+    begins, lengths = (_runs_moved(begins, starts, each) for each in (code_offsets[:-1], np.diff(code_offsets)))
+    starts = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return table.reshape(-1), moved, starts, _runs_moved(begins, starts, codes)
+
+
+def _runs_moved(begins: Ints, starts: Ints, elements: NDArray[Any]) -> NDArray[Any]:
+    """Return runs of elements that begin at some places, one after the other: each at its start, the last one more."""
+    from graphdb.storage.graph.pcsr_kernels import move_runs
+
+    moved = np.empty_like(elements)
+    move_runs(np.ascontiguousarray(begins), starts, np.ascontiguousarray(elements), moved)
+    return moved
+
+
 def _merged(
-    label: int, subjects: Ints, objects: Ints, dtype: type[np.signedinteger[Any]], layer: Layer | None
+    label: int, subjects: Ints, objects: Ints, bound: int, dtype: type[np.signedinteger[Any]], layer: Layer | None
 ) -> Partition:
-    """Build the partition of one label both ways: from its edges by object, in as little memory."""
+    """Build the partition of one label both ways: from its edges by object, in as little memory.
+
+    All vertices are below a bound.
+    """
     from graphdb.storage.graph.transpose_kernels import merge_both, transpose
 
     edges = len(subjects)
-    offsets, entering = np.zeros(max(int(subjects[-1]), int(objects.max())) + 2, np.int64), np.empty(edges, dtype)
+    offsets, entering = np.zeros(bound + 1, np.int64), np.empty(edges, dtype)
     transpose(subjects, objects, offsets, entering)
     neighbours, codes = np.empty(2 * edges, dtype), np.empty(2 * edges, np.int64)
     code_offsets = np.empty(2 * edges + 1, np.int64)
@@ -444,12 +480,3 @@ def stable_order(keys: Ints, bound: int) -> Ints:
 def _by_counting(keys: int, bound: int) -> bool:
     """Whether so many keys below a bound are sorted sooner by counting them."""
     return keys >= 64 and keys * 16 >= bound
-
-
-def _reorder(starts: Ints, order: Ints) -> tuple[Ints, Ints]:
-    """Put the runs ``starts[i]:starts[i+1]`` into the given order: (which element goes where, the new starts)."""
-    lengths = np.diff(starts)[order]
-    moved = np.zeros(len(order) + 1, np.int64)
-    np.cumsum(lengths, out=moved[1:])
-    elements = np.repeat(starts[order] - moved[:-1], lengths) + np.arange(moved[-1])
-    return elements, moved

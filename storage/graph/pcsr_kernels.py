@@ -88,6 +88,14 @@ def fill_groups(keys: Ints, homes: Ints, starts: Ints, table: Ints) -> None:
             group = empty
 
 
+@entry("i8[:], i8[:], T[:], T[:]")
+def move_runs(begins: Ints, starts: Ints, elements: NDArray[Any], moved: NDArray[Any]) -> None:
+    """Copy runs of elements that begin at ``begins`` to ``starts``, which are one more: where the last one ends."""
+    for i in range(len(begins)):
+        for j in range(starts[i + 1] - starts[i]):
+            moved[starts[i] + j] = elements[begins[i] + j]
+
+
 @entry("i8[:], i8[:], i8[:], i8[:], i8[:], u4[:]")
 def count_neighbour_labels(
     keys: Ints,

@@ -40,7 +40,7 @@ from graphdb.storage.persisted.packing import NotPackable
 
 T = TypeVar("T")
 
-FORMAT = 3
+FORMAT = 4
 """To be raised with each change of what a structure with the same fields means."""
 
 LARGE = 16 << 20
@@ -156,9 +156,12 @@ class PersistedStructures:
         """
         if self._lock.acquire(blocking=False):
             try:
+                changed = None
                 if ahead is not None and self._is_worth_it():
+                    if closing and not self._unchanged():
+                        changed = self._stamp_of_changes()  # the clock goes on while something is derived
                     ahead()
-                self._write(closing)
+                self._write(closing, changed)
             finally:
                 self._lock.release()
 
@@ -168,15 +171,17 @@ class PersistedStructures:
             return False
         return _size_with_logs(self._path) >= LARGE
 
-    def _write(self, closing: bool) -> None:
+    def _write(self, closing: bool, changed: tuple[tuple[int, ...], float] | None) -> None:
         state = None if self._now is None else self._now()
         fresh = {} if state is None else state.take_fresh()
         if state is None or not fresh or self._stopped or self._path is None or FOLDER.objection() is not None:
             return
         stamp, prefix = (self._stamp, state.prefix) if self.may_find(state) and _is_settled(self._stamp) else (None, "")
-        if closing and not self._unchanged() and (stamp := self._stamp_of_changes()) is not None:
+        if closing and not self._unchanged() and (changed := changed or self._stamp_of_changes()) is not None:
+            stamp, at = changed
             with suppress(GraphDBError):  # somebody has stopped what runs
                 prefix = self.names_begin(state.counts(), stamp)
+            time.sleep(max(at + _TICK - time.monotonic(), 0.0))
         if stamp is None or not prefix:
             return
         folder, until = FOLDER.folder(), time.monotonic() + LONGEST
@@ -195,19 +200,18 @@ class PersistedStructures:
                 room -= sizes[key]
                 files.write(folder, prefix + _digest(key), fresh[key][0])
 
-    def _stamp_of_changes(self) -> tuple[int, ...] | None:
-        """Return the stamp of the file with what was changed here, once later changes have another; None without one.
+    def _stamp_of_changes(self) -> tuple[tuple[int, ...], float] | None:
+        """Return the stamp of the file with what was changed here, and when that was taken; None without one.
 
         DuckDB's lock keeps others from changes until the file is closed.  By then the clock of the file system must
-        have gone on: that is known where it counts in less than milliseconds.
+        have gone on, so that later changes have another: that is known where it counts in less than milliseconds.
         """
         if self._path is None or _size_with_logs(self._path) < LARGE or not self._checkpoint():
             return None
         stamp = stamp_of(self._path)
         if stamp is None or not all(each % 1_000_000 for each in stamp[-2:]):
             return None
-        time.sleep(_TICK)
-        return stamp
+        return stamp, time.monotonic()
 
 
 class StateStructures:

@@ -84,9 +84,13 @@ def test_a_forest_has_the_closure_of_its_paths(forest: Any, length: Any, layer: 
     assert pairs_of(graph, number, "in") == sorted((b, a) for a, b in want)
     assert pairs_of(graph, number, "both") == sorted({*want, *((b, a) for a, b in want)})
     starts, ends = (Counter(pair[i] for pair in want) for i in (0, 1))
-    fresh = graph_of(edges, layer)  # has no partition of the closure yet
-    assert fresh.closure(LABEL, low, high) == number
-    for each in (fresh, graph):
+    fresh, beside = graph_of(edges, layer), graph_of(edges, layer)  # have no partition of the closure yet
+    assert fresh.closure(LABEL, low, high) == beside.closure(LABEL, low, high) == number
+    with_none = beside.closure(LABEL, 0, high)  # paths of the same lengths, and those of none
+    assert with_none is not None
+    beside.partition((with_none,), "out")
+    beside.partition((with_none,), "in")
+    for each in (fresh, graph, beside):
         known = each.statistics((number,))
         assert (known.triples, known.resource_triples) == (len(want), len(want))
         assert (known.subjects, known.objects) == (len(starts), len(ends))
@@ -98,6 +102,8 @@ def test_a_forest_has_the_closure_of_its_paths(forest: Any, length: Any, layer: 
             assert each.at_class(number, direction, CLASS) == (sum(members), len(members))
     assert not fresh.has_partition((number,), "in")
     assert not fresh.has_partition((number,), "out")
+    assert pairs_of(beside, number, "out") == sorted(want)
+    assert pairs_of(beside, number, "in") == sorted((b, a) for a, b in want)
 
 
 any_edges = st.sets(st.tuples(st.integers(4, 10), st.integers(4, 10)), min_size=1, max_size=8)

@@ -2,9 +2,9 @@
 
 A session that loads a file and asks nothing would leave all of it to the first queries of the next one.  What takes
 longest to derive for its bytes comes first: of which kinds large properties of edges are, columns of large properties,
-that of a key before others, and neighbours of large edge labels, where they take little more than the edges
-themselves.  It is persisted as all else that was derived is (:mod:`graphdb.storage.persisted.store`).  Small graphs
-need none of it.
+that of a key before others, chains of edges as forests, properties of edges, and neighbours of large edge labels, where
+they take little more than the edges themselves.  It is persisted as all else that was derived is
+(:mod:`graphdb.storage.persisted.store`).  Small graphs need none of it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from graphdb.common.errors import GraphDBError
@@ -21,9 +22,10 @@ from graphdb.storage.graph.degree_sketch import IN, OUT
 if TYPE_CHECKING:
     from graphdb.relational.session.state import State
     from graphdb.relational.snapshot import Snapshot
+    from graphdb.snapshot.edges import Edges
     from graphdb.storage.catalog import EdgeLabel
 
-SHARE = 0.03
+SHARE = 0.04
 """A share of what the loads took of the processor, which deriving may take; writing what it derives comes to it."""
 
 MOST = 1.0
@@ -36,8 +38,9 @@ it, takes 0.02 to 0.13."""
 LARGE = 100_000
 """Triples or values from which on it takes long enough to derive what is of them: some milliseconds."""
 
-_KINDS, _TEXT, _NUMBER, _MOMENT, _LISTS = 30e-9, 15e-9, 40e-9, 80e-9, 25e-9
-"""Seconds that it takes for each value of edges, each value of a column by its type, and each edge."""
+_KINDS, _TEXT, _NUMBER, _MOMENT, _LISTS, _FOREST, _VALUES = 30e-9, 15e-9, 30e-9, 80e-9, 20e-9, 10e-9, 90e-9
+"""Seconds that it takes for each value of edges, each value of a column by its type, each edge of lists, each vertex of
+a forest, and each value of edges once more, so that they stand as the edges do."""
 
 _BYTES = 64
 """Bytes of memory that it takes for each value or edge while something is derived of it, at most."""
@@ -78,23 +81,35 @@ def _wanted(snapshot: Snapshot) -> Iterator[Wanted]:
     """Yield what is worth it: what saves most for its bytes first."""
     edges, graph = snapshot.edges, snapshot.graph
     labels = [label for label in snapshot.names.edge_labels.values() if label.triples >= LARGE]
-    if any(label.id in edges.described for label in labels):
-        for key, count in edges.counts().items():
-            if count >= LARGE:
-                yield count, _KINDS, lambda key=key: edges.kinds(key)  # type: ignore[misc]
+    described = sorted((label for label in labels if label.id in edges.described), key=lambda each: -each.triples)
+    counts = {key: count for key, count in edges.counts().items() if count >= LARGE} if described else {}
+    for key, count in counts.items():
+        yield count, _KINDS, lambda key=key: edges.kinds(key)  # type: ignore[misc]
     columns = [label for label in labels if snapshot.properties.in_memory(label)]
     times = [label for label in columns if snapshot.properties.type_of(label) == MOMENT]
     keys = sorted((each for each in columns if _tells_vertices(snapshot, each)), key=lambda each: -each.triples)[:1]
     yield from _columns(snapshot, keys)
-    yield from _columns(snapshot, times)
     lists = [label for label in labels if label.resource_triples and label.id != graph.type_label]
+    for label in lists:
+        if min(label.max_out_degree, label.max_in_degree) <= 1 and _in_chains(snapshot, label):
+            yield graph.resources, _FOREST, lambda id=label.id: graph.forest(id)  # type: ignore[misc]
+    yield from _columns(snapshot, times)
     for label in lists:
         if label.triples >= _KEYED * max(label.subjects, label.objects) and _among_themselves(snapshot, label):
             yield label.triples, 4 * _LISTS, lambda id=label.id: graph.partition((id,), "both")  # type: ignore[misc]
+    for label in described:
+        for key in counts.keys() & edges.keys_of((label.id,)):
+            yield label.triples, _VALUES, partial(_values, edges, label, key)
     for label in sorted(lists, key=lambda each: -each.triples):
         if label.triples >= _KEYED * label.objects:
             yield label.triples, _LISTS, lambda id=label.id: graph.partition((id,), "in")  # type: ignore[misc]
     yield from _columns(snapshot, [label for label in columns if label not in times and label not in keys])
+
+
+def _values(edges: Edges, label: EdgeLabel, key: int) -> None:
+    """Derive the values of a property of a label's edges, if they are read as an array."""
+    if edges.plain(key):
+        edges.values((label.id,), key)
 
 
 def _tells_vertices(snapshot: Snapshot, label: EdgeLabel) -> bool:
@@ -112,8 +127,18 @@ def _columns(snapshot: Snapshot, labels: Sequence[EdgeLabel]) -> Iterator[Wanted
 
 def _among_themselves(snapshot: Snapshot, label: EdgeLabel) -> bool:
     """Whether the edges of a label join vertices of one vertex label: then they are asked for direction aside."""
+    return any(out == into == label.triples for out, into in _edges_by_class(snapshot, label))
+
+
+def _in_chains(snapshot: Snapshot, label: EdgeLabel) -> bool:
+    """Whether edges of a label lead on to others, as far as vertex labels say so: along paths of any length."""
+    return any(min(out, into) >= LARGE for out, into in _edges_by_class(snapshot, label))
+
+
+def _edges_by_class(snapshot: Snapshot, label: EdgeLabel) -> Iterator[tuple[int, int]]:
+    """Yield of each vertex label how many edges of a label start and end there."""
     at = snapshot.graph.source.at_class
-    return any(
-        all((found := at(label.id, way, one.id)) is not None and found[0] == label.triples for way in (OUT, IN))
-        for one in snapshot.names.vertex_labels.values()
-    )
+    for one in snapshot.names.vertex_labels.values():
+        out, into = (at(label.id, way, one.id) for way in (OUT, IN))
+        if out is not None and into is not None:
+            yield out[0], into[0]

@@ -84,13 +84,13 @@ class Forest:
     upwards
         The direction in which its edges lead to parents: ``out`` or ``in``.
     parents
-        int64 [resources]: of each vertex its parent, or -1; empty where the label is no forest.
+        int32 or int64 [resources]: of each vertex its parent, or -1; empty where the label is no forest.
     depths
         int32 [resources]: how many ancestors each has.
     """
 
     upwards: Direction
-    parents: Ints
+    parents: NDArray[Any]
     depths: NDArray[np.int32]
 
     @property
@@ -103,7 +103,7 @@ class Forest:
         new = resources - len(self.parents)
         if not len(self.parents) or not new:
             return self
-        parents = np.append(self.parents, np.full(new, -1, np.int64))
+        parents = np.append(self.parents, np.full(new, -1, self.parents.dtype))
         return replace(self, parents=parents, depths=np.append(self.depths, np.zeros(new, np.int32)))
 
     def pairs(self, low: int, high: int | None) -> int:
@@ -154,15 +154,36 @@ class Forest:
         return partition_of_runs(offsets, neighbours, low == 0 and len(neighbours) > 0, layer)
 
 
-def forest_of(partition: Partition, upwards: Direction, resources: int) -> Forest:
-    """Return an edge label as a forest, from its partition in a direction in which nothing has two neighbours."""
+def forest_of(
+    children: Ints, above: Ints, upwards: Direction, resources: int, dtype: type[np.signedinteger[Any]]
+) -> Forest:
+    """Return edges as a forest in which each of some vertices has one above it; one without parents if they are none.
+
+    Parameters
+    ----------
+    children, above
+        int64 [edges]: resources, and what their edges lead to.
+    dtype
+        Of ``parents``.
+    """
     from graphdb.storage.graph.derived.closure_kernels import depths_of
 
-    parents, depths = np.full(resources, -1, np.int64), np.full(resources, -1, np.int32)
-    stack, row = np.empty(resources, np.int64), np.array(partition.row, np.int64)
-    if not depths_of(row, partition.neighbours, partition.keys, parents, depths, stack):
-        return Forest(upwards, np.empty(0, np.int64), np.empty(0, np.int32))
+    parents, depths = np.full(resources, -1, dtype), np.full(resources, -1, np.int32)
+    if not depths_of(children, above, parents, depths, np.empty(resources, np.int64)):
+        return Forest(upwards, np.empty(0, dtype), np.empty(0, np.int32))
     return Forest(upwards, parents, depths)
+
+
+def without_self(partition: Partition, layer: Layer | None) -> Partition:
+    """Return the partition of paths of at least one edge, of that in which each resource is its own neighbour, too.
+
+    It is a direct one.
+    """
+    from graphdb.storage.graph.derived.closure_kernels import others_of
+
+    neighbours = np.empty(len(partition.neighbours) - partition.groups, partition.neighbours.dtype)
+    others_of(partition.offsets, partition.neighbours, neighbours)
+    return partition_of_runs(partition.offsets - np.arange(len(partition.offsets)), neighbours, False, layer)
 
 
 def fits(pairs: int, low: int, resources: int, edges: int, memory: int) -> bool:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.compile.kernels import entry
-from graphdb.storage.graph.pcsr_kernels import neighbours_of
 
 Ints = NDArray[np.int64]
 Depths = NDArray[np.int32]
@@ -18,26 +17,26 @@ Depths = NDArray[np.int32]
 _UNKNOWN, _UNDER_WAY = -1, -2
 
 
-@entry("i8[:], T[:], i8[:], i8[:], i4[:], i8[:] -> b1")
-def depths_of(
-    partition: Ints, neighbours: NDArray[Any], keys: Ints, parents: Ints, depths: Depths, stack: Ints
-) -> bool:
-    """Write the parent of each vertex and how many ancestors it has; return whether no path leads back to its start.
+@entry("i8[:], i8[:], T[:], i4[:], i8[:] -> b1")
+def depths_of(children: Ints, tops: Ints, parents: NDArray[Any], depths: Depths, stack: Ints) -> bool:
+    """Write the parent of each vertex and how many ancestors it has; return whether the edges are a forest's.
 
     Parameters
     ----------
-    partition, neighbours
-        The row and the neighbours of a partition in which each of ``keys`` has one neighbour: its parent.
+    children, tops
+        int64 [edges]: vertices, and what their edges lead to.
     parents
-        int64 [vertices], -1 each; stays -1 where there is no parent.
+        [vertices], -1 each; stays -1 where there is no parent.
     depths
         int32 [vertices], -1 each.
     stack
         Scratch: int64 [vertices].
     """
-    for i in range(len(keys)):
-        begin, _ = neighbours_of(partition.ctypes.data, 0, keys[i])
-        parents[keys[i]] = neighbours[begin]
+    for i in range(len(children)):
+        child, parent = children[i], tops[i]
+        if parent >= len(parents) or child >= len(parents) or parents[child] >= 0:
+            return False
+        parents[child] = parent
     for vertex in range(len(parents)):
         at, above = vertex, 0
         while at >= 0 and depths[at] == _UNKNOWN:
@@ -55,8 +54,10 @@ def depths_of(
     return True
 
 
-@entry("i8[:], i4[:], i8, i8, i8[:], T[:]")
-def ancestors_of(parents: Ints, depths: Depths, low: int, high: int, offsets: Ints, neighbours: NDArray[Any]) -> None:
+@entry("T[:], i4[:], i8, i8, i8[:], T[:]")
+def ancestors_of(
+    parents: NDArray[Any], depths: Depths, low: int, high: int, offsets: Ints, neighbours: NDArray[Any]
+) -> None:
     """Write the ancestors of each vertex, ``low`` to ``high`` edges above, sorted; 0 edges above is itself.
 
     ``offsets`` says where those of each vertex begin.
@@ -77,8 +78,8 @@ def ancestors_of(parents: Ints, depths: Depths, low: int, high: int, offsets: In
             neighbours[j] = moved
 
 
-@entry("i8[:], i4[:], i8, i8, i8[:]")
-def descendants_counted(parents: Ints, depths: Depths, low: int, high: int, counts: Ints) -> None:
+@entry("T[:], i4[:], i8, i8, i8[:]")
+def descendants_counted(parents: NDArray[Any], depths: Depths, low: int, high: int, counts: Ints) -> None:
     """Add up in ``counts`` (int64 [vertices]) the descendants of each vertex, ``low`` to ``high`` edges below."""
     for vertex in range(len(parents)):
         above = vertex
@@ -88,8 +89,10 @@ def descendants_counted(parents: Ints, depths: Depths, low: int, high: int, coun
             above = parents[above]
 
 
-@entry("i8[:], i4[:], i8, i8, i8[:], T[:]")
-def descendants_of(parents: Ints, depths: Depths, low: int, high: int, offsets: Ints, neighbours: NDArray[Any]) -> None:
+@entry("T[:], i4[:], i8, i8, i8[:], T[:]")
+def descendants_of(
+    parents: NDArray[Any], depths: Depths, low: int, high: int, offsets: Ints, neighbours: NDArray[Any]
+) -> None:
     """Write the descendants of each vertex, ``low`` to ``high`` edges below, sorted; 0 edges below is itself.
 
     ``offsets`` says where those of each vertex begin, and is the same in the end.
@@ -104,3 +107,14 @@ def descendants_of(parents: Ints, depths: Depths, low: int, high: int, offsets: 
     for vertex in range(len(offsets) - 1, 0, -1):  # each has moved to where the next one begins
         offsets[vertex] = offsets[vertex - 1]
     offsets[0] = 0
+
+
+@entry("i8[:], T[:], T[:]")
+def others_of(offsets: Ints, neighbours: NDArray[Any], others: NDArray[Any]) -> None:
+    """Write the neighbours of each vertex other than itself, one vertex after the other: each is its own once."""
+    at = 0
+    for vertex in range(len(offsets) - 1):
+        for i in range(offsets[vertex], offsets[vertex + 1]):
+            if neighbours[i] != vertex:
+                others[at] = neighbours[i]
+                at += 1

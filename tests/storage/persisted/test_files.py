@@ -46,8 +46,7 @@ def partition(direction: Direction, layer: Layer | None = None) -> Partition:
 
 
 def forest() -> Forest:
-    parents = build_partition(7, np.arange(1, 60), np.arange(1, 60) // 2, "out", 100)
-    return forest_of(parents, "out", 100)
+    return forest_of(np.arange(1, 60), np.arange(1, 60) // 2, "out", 100, np.int32)
 
 
 def column(values: list[str]) -> ValueColumn:
