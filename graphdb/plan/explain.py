@@ -24,7 +24,7 @@ from graphdb.plan.checks import (
     Unequal,
 )
 from graphdb.plan.counting.tree import TreeCount
-from graphdb.plan.physical import EdgeScan, EdgeStep, PhysicalPlan, Step, VertexStep
+from graphdb.plan.physical import EdgeScan, EdgeStep, FunctionalScan, PhysicalPlan, Step, VertexStep
 
 if TYPE_CHECKING:
     from graphdb.plan.counting.plan import CountingPlan, Term
@@ -123,6 +123,8 @@ def explain_text(plan: PhysicalPlan, name: LabelName = str, control: Actuals | N
         return f"statistics say how many matches there are{each}: {plan.automorphisms:,}"
     if plan.scan is not None:
         return _scan_text(plan, plan.scan, control)
+    if plan.functional is not None:
+        return _functional_text(plan.functional, name, control)
     if plan.twins is not None:
         return _twins_text(plan, plan.twins, control)
     if (counting := plan.weighed or plan.counting) is not None:
@@ -177,6 +179,23 @@ def _scan_text(plan: PhysicalPlan, scan: EdgeScan, control: Actuals | None) -> s
     """A plan that scans the edges of one pattern edge."""
     further = " and along those that start where they end" if scan.further else ""
     lines = [f"goes through {scan.edges:,} edges as they are numbered{further}: {', '.join(plan.names)}"]
+    if control is not None:
+        lines.append(f"{control.seconds * 1000:,.1f} ms")
+    return "\n".join(lines)
+
+
+def _functional_text(scan: FunctionalScan, name: LabelName, control: Actuals | None) -> str:
+    """A plan that scans the edges of one pattern edge, from which all else follows."""
+    (source, target), label = (scan.vertices[end] for end in scan.ends), name(scan.relations[scan.edge])
+    there = "->" if scan.directed else "-"
+    lines = [f"goes through {scan.edges:,} edges: ({source})-[:{label}]{there}({target})"]
+    for step in scan.steps:
+        before, label = scan.vertices[step.before], name(scan.relations[step.edge])
+        way = f"({before})-[:{label}]->" if step.forward else f"({before})<-[:{label}]-"
+        lines.append(f"{scan.vertices[step.after]}: the only {way}")
+    some = [scan.vertices[v] for v, ids in enumerate(scan.candidates) if ids is not None]
+    if some:
+        lines.append(f"among candidates: {', '.join(some)}")
     if control is not None:
         lines.append(f"{control.seconds * 1000:,.1f} ms")
     return "\n".join(lines)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.pattern.graph import Duplicates, PatternGraph
-from graphdb.plan.checks import Check, Neighbours, Relation
+from graphdb.plan.checks import Check, Neighbours, NotBothEqual, Relation, Unequal
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.derived.edge_subset import EdgeSubset
 from graphdb.storage.graph.derived.orientation import Oriented
@@ -218,6 +218,44 @@ class EdgeExtension:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class FunctionalScan:
+    """Instead of the steps: go through the edges of one label, and gather each further vertex.
+
+    See :mod:`graphdb.plan.passes.functional`.
+    """
+
+    edge: int
+    """The pattern edge that it begins with, …"""
+    edges: int
+    """… how many it may take, …"""
+    partition: Partition
+    """… which they are, as they lead out, …"""
+    directed: bool
+    ends: tuple[int, int]
+    """… and the pattern vertices at its ends."""
+    steps: tuple[FunctionalStep, ...]
+    candidates: tuple[Ints | None, ...]
+    """Of each pattern vertex; None where all that its edges lead to are."""
+    checks: tuple[Unequal | NotBothEqual, ...]
+    vertices: tuple[str, ...]
+    """The names of the pattern vertices."""
+    relations: tuple[int, ...]
+    """The labels of the pattern edges."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionalStep:
+    """A further pattern edge, from a vertex that is bound to the only one that it leads to, if there is one."""
+
+    edge: int
+    before: int
+    after: int
+    forward: bool
+    """Whether it goes along the edge's direction."""
+    partition: Partition
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Origin:
     """What a plan was made of: another process with the same graph makes the same plan of the pattern."""
 
@@ -303,6 +341,8 @@ class PhysicalPlan:
     """What is run instead where several edges join the same vertices, and only the number of their choices matters."""
     scan: EdgeScan | None = field(default=None, repr=False)
     """What is run instead of a search for the rows, and the number, of a pattern of one edge."""
+    functional: FunctionalScan | None = field(default=None, repr=False)
+    """What is run instead of a search where all further vertices are functions of the edges of one label."""
     fulfilled: frozenset[int] = frozenset()
     """The pattern edges whose conditions all edges fulfil that the search finds: nothing tests them after it."""
     subsets: tuple[EdgeSubset, ...] = field(default=(), repr=False)

@@ -14,6 +14,7 @@ from graphdb.pattern.graph import PatternGraph, PatternVertex, Wanted
 from graphdb.plan.executor import Executor
 from graphdb.plan.passes.counting import WORTH, explosive
 from graphdb.plan.passes.edge_counts import counted_plan
+from graphdb.plan.passes.functional import functional_plan
 from graphdb.plan.passes.pipeline import make_plan, without_matches
 from graphdb.plan.physical import BundledCount, PhysicalPlan
 from graphdb.relational.arguments import Arguments
@@ -88,6 +89,8 @@ class MatchPlanner:
 
         if (counted := with_all_edges(self._snapshot, pattern, bound, needs)) is not None:
             return counted
+        if not bound.choices and (gathered := functional_plan(pattern, self._snapshot.graph)) is not None:
+            return gathered
         if bound.choices and (between := subsets_between(self._snapshot, bound, pattern, needs)):
             return self._with_bundles(self._made_among(pattern, bound, needs, between), pattern, bound, needs)
         plan = self._snapshot.plans.get_or_make(pattern, make)

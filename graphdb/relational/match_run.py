@@ -19,6 +19,7 @@ from graphdb.common.progress import Progress
 from graphdb.common.stopping import stopping
 from graphdb.execute.counting.crt import as_integers, total
 from graphdb.execute.counting.plan_run import count_by_vertex, count_matches
+from graphdb.execute.functional import functional_rows
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.graph import Wanted
 from graphdb.plan.executor import Block, Control, Executor
@@ -268,6 +269,11 @@ class MatchRun(MatchPlanner):
         if plan.by_label is not None:
             yield of_each_label(*plan.by_label, bound, needs, _columns(needs, bound).values())
             return
+        if plan.functional is not None:
+            started = time.monotonic()
+            yield from functional_rows(plan, plan.functional, control, self._threads)
+            control.seconds = time.monotonic() - started
+            return
         chooser = Chooser(self._snapshot, bound, needs, plan.fulfilled)
         if not chooser:
             yield from self._triples(plan, needs, control)
@@ -343,7 +349,7 @@ class MatchRun(MatchPlanner):
             arrays[column] = numbers(values)
         arrays |= Chooser(self._snapshot, bound, needs).columns(block)
         if block.matches is not None:
-            once = isinstance(block, Scanned)
+            once = isinstance(block, Scanned) or block.matches.strides == (0,)
             arrays["n"] = arrow.repeated(1, block.count) if once else numbers(as_integers(block.matches))
         if not arrays:  # rows without columns
             arrays["one"] = numbers(np.ones(block.count, np.int8))

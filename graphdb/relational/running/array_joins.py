@@ -120,8 +120,8 @@ def _counted(rows: arrow.Table, found: arrow.Table, how: Counted) -> Ints | None
         column = found.column("n")
         if not _has_ids(column):
             return None
-        weights = values(column)
-        if float(weights.sum(dtype=np.float64)) >= _EXACT:
+        weights = None if _are_ones(column) else values(column)
+        if weights is not None and float(weights.sum(dtype=np.float64)) >= _EXACT:
             return None
     if by_pairs:
         sums = _sums_of_pairs(mine, theirs, weights)
@@ -134,6 +134,12 @@ def _counted(rows: arrow.Table, found: arrow.Table, how: Counted) -> Ints | None
         return per_row
     counts[there] = per_row
     return counts
+
+
+def _are_ones(column: arrow.ChunkedArray) -> bool:
+    """Whether integers are all 1, as far as it is seen without reading them: those that stand there once."""
+    parts = [chunk.data for chunk in column.chunks if len(chunk)]
+    return all(part is not None and part.strides == (0,) and int(part[0]) == 1 for part in parts)
 
 
 def _sums_of_pairs(mine: Sequence[Ints], theirs: Sequence[Ints], weights: Ints | None) -> Ints:
