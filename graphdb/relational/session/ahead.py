@@ -2,9 +2,9 @@
 
 A session that loads a file and asks nothing would leave all of it to the first queries of the next one.  What takes
 longest to derive for its bytes comes first: of which kinds large properties of edges are, columns of large properties,
-that of a key before others, chains of edges as forests, properties of edges, and neighbours of large edge labels, where
-they take little more than the edges themselves.  It is persisted as all else that was derived is
-(:mod:`graphdb.storage.persisted.store`).  Small graphs need none of it.
+that of a key before others, which vertices large labels have, chains of edges as forests, neighbours of large edge
+labels, where they take little more than the edges themselves or are one at most, and properties of edges.  It is
+persisted as all else that was derived is (:mod:`graphdb.storage.persisted.store`).  Small graphs need none of it.
 """
 
 from __future__ import annotations
@@ -38,9 +38,12 @@ it, takes 0.02 to 0.13."""
 LARGE = 100_000
 """Triples or values from which on it takes long enough to derive what is of them: some milliseconds."""
 
-_KINDS, _TEXT, _NUMBER, _MOMENT, _LISTS, _FOREST, _VALUES = 30e-9, 15e-9, 30e-9, 80e-9, 20e-9, 10e-9, 90e-9
-"""Seconds that it takes for each value of edges, each value of a column by its type, each edge of lists, each vertex of
-a forest, and each value of edges once more, so that they stand as the edges do."""
+_KINDS, _TEXT, _NUMBER, _MOMENT, _VALUES = 30e-9, 15e-9, 30e-9, 80e-9, 90e-9
+"""Seconds that it takes for each value of edges, each value of a column by its type, and each value of edges once more,
+so that they stand as the edges do; …"""
+_MEMBERS, _FOREST, _OUT, _LISTS = 8e-9, 10e-9, 12e-9, 20e-9
+"""… for each vertex of a label, and of a forest, and for each edge of lists, which stand as edges do where they lead
+out."""
 
 _BYTES = 64
 """Bytes of memory that it takes for each value or edge while something is derived of it, at most."""
@@ -89,6 +92,9 @@ def _wanted(snapshot: Snapshot) -> Iterator[Wanted]:
     times = [label for label in columns if snapshot.properties.type_of(label) == MOMENT]
     keys = sorted((each for each in columns if _tells_vertices(snapshot, each)), key=lambda each: -each.triples)[:1]
     yield from _columns(snapshot, keys)
+    for one in sorted(snapshot.names.vertex_labels.values(), key=lambda each: -each.vertices):
+        if one.vertices >= LARGE:
+            yield one.vertices, _MEMBERS, lambda id=one.id: graph.members(id)  # type: ignore[misc]
     lists = [label for label in labels if label.resource_triples and label.id != graph.type_label]
     for label in lists:
         if min(label.max_out_degree, label.max_in_degree) <= 1 and _in_chains(snapshot, label):
@@ -97,10 +103,16 @@ def _wanted(snapshot: Snapshot) -> Iterator[Wanted]:
     for label in lists:
         if label.triples >= _KEYED * max(label.subjects, label.objects) and _among_themselves(snapshot, label):
             yield label.triples, 4 * _LISTS, lambda id=label.id: graph.partition((id,), "both")  # type: ignore[misc]
+    longest_first = sorted(lists, key=lambda each: -each.triples)
+    for label in longest_first:  # along what leads to one vertex at most, others are gathered
+        if label.max_out_degree <= 1:
+            yield label.triples, _OUT, lambda id=label.id: graph.partition((id,), "out")  # type: ignore[misc]
+        if label.max_in_degree <= 1:
+            yield label.triples, _LISTS, lambda id=label.id: graph.partition((id,), "in")  # type: ignore[misc]
     for label in described:
         for key in counts.keys() & edges.keys_of((label.id,)):
             yield label.triples, _VALUES, partial(_values, edges, label, key)
-    for label in sorted(lists, key=lambda each: -each.triples):
+    for label in longest_first:
         if label.triples >= _KEYED * label.objects:
             yield label.triples, _LISTS, lambda id=label.id: graph.partition((id,), "in")  # type: ignore[misc]
     yield from _columns(snapshot, [label for label in columns if label not in times and label not in keys])

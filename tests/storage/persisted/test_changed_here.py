@@ -13,7 +13,9 @@ import graphdb
 from graphdb.common.errors import QueryInterrupted
 from graphdb.relational.session import ahead
 from graphdb.relational.session.state import State
+from graphdb.snapshot.edges import Edges
 from graphdb.snapshot.properties import Properties
+from graphdb.storage.graph import data_graph
 from graphdb.storage.persisted import store
 from tests.fuzz import scaled
 from tests.storage.persisted.openings import MOMENT, QUERIES, SWAP, answers, asked, counted, derived, elsewhere, names
@@ -80,11 +82,13 @@ TABLES = {
     + "".join(f"{i},{i},n{i % 9},2020-01-02T03:04:{i:02}Z\n" for i in range(60)),
     "k.csv": ":START_ID(P),:END_ID(P),w:int\n"
     + "".join(f"{i},{(i + j + 1) % 60},{i * j}\n" for i in range(60) for j in range(9)),
+    "u.csv": ":START_ID(P),:END_ID(P)\n" + "".join(f"{i},{i // 2}\n" for i in range(1, 60)),
 }
 ASKED = (
     "MATCH (a:P)-[r:K]-(b) RETURN count(*), sum(r.w), max(r.w), count(DISTINCT b.name)",
     "MATCH (a:P) WHERE a.at > datetime('2020-01-02T03:04:30Z') RETURN count(*), max(a.at), sum(a.x)",
     "MATCH (a:P {x: 3})<-[r:K]-(b) RETURN b.name, r.w ORDER BY r.w",
+    "MATCH (a:P {x: 59})-[:U*]->(b) RETURN count(*), sum(b.x)",
 )
 
 
@@ -95,7 +99,8 @@ def loaded(folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: float) -> 
     with monkeypatch.context() as patch, graphdb.connect(folder / "loaded.duckdb") as database:
         for name, value in ({"SHARE": 1e6, "LEAST": 0.0, "LARGE": 1, "MOST": 60.0} | settings).items():
             patch.setattr(ahead, name, value)
-        database.query(f"LOAD '{folder / 'p.csv'}' AS LABEL P, '{folder / 'k.csv'}' AS TYPE K")
+        tables = f"'{folder / 'p.csv'}' AS LABEL P, '{folder / 'k.csv'}' AS TYPE K, '{folder / 'u.csv'}' AS TYPE U"
+        database.query(f"LOAD {tables}")
     return folder / "loaded.duckdb"
 
 
@@ -103,12 +108,15 @@ def test_a_load_that_asks_nothing_leaves_what_first_queries_need(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = loaded(tmp_path, monkeypatch)
-    with counted(monkeypatch) as read, graphdb.connect(path) as database:
+    with counted(monkeypatch) as read, monkeypatch.context() as patch, graphdb.connect(path) as database:
+        patch.setattr(data_graph, "forest_of", lambda *_: pytest.fail("a forest was derived"))
+        patch.setattr(Edges, "_gathered", lambda *_: pytest.fail("properties of edges were read"))
         found = [database.query(text).fetchall() for text in ASKED]
-    assert len(read) >= 6, "three columns, two directions, and of which kind w is"
+    assert len(read) >= 8, "three columns, two directions, of which kind w is, and its values; a forest"
     with monkeypatch.context() as patch, graphdb.connect(path) as database:
         patch.setattr(store, "LARGE", 1 << 60)
         assert [database.query(text).fetchall() for text in ASKED] == found
+    assert found[3] == [(6, 29 + 14 + 7 + 3 + 1 + 0)]
     assert found[0][0][:2] == (1080, 2 * sum(i * j for i in range(60) for j in range(9)))
 
 
