@@ -30,7 +30,9 @@ from graphdb.common.values.types import (
 )
 from graphdb.pattern.names import Names
 from graphdb.snapshot.edges import Edges
-from graphdb.snapshot.properties import SMALL, Properties, property_relation
+from graphdb.snapshot.properties import Properties
+from graphdb.snapshot.property_arrays import SMALL
+from graphdb.snapshot.property_types import property_relation
 from graphdb.sql.long_texts import LongTexts
 from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, SUBQUERY, Effects, SqlValue
 from graphdb.sql.value import column as column_of_rows

@@ -136,7 +136,7 @@ def test_values_are_those_of_the_evaluator(seed: int, edges: bool) -> None:
                 write(2, kind)
             found = [_outcome(db, query) for query in asked]
             with (
-                patch("graphdb.snapshot.properties.form_of", return_value=None),
+                patch("graphdb.snapshot.property_types.form_of", return_value=None),
                 patch("graphdb.snapshot.edges.form_among", return_value=None),
             ):
                 _forget(db)

@@ -15,9 +15,10 @@ import pytest
 import graphdb
 from graphdb.common import arrow
 from graphdb.common.errors import StorageError
-from graphdb.snapshot import columns, edges, properties
+from graphdb.snapshot import columns, edges, property_arrays
 from graphdb.snapshot.columns import read_columns
-from graphdb.snapshot.properties import LOOKS
+from graphdb.snapshot.property_arrays import LOOKS
+from graphdb.snapshot.property_types import property_relation
 from graphdb.storage.graph import data_graph
 from tests.fuzz import scaled
 
@@ -56,8 +57,8 @@ def test_a_column_is_what_a_join_says(db: graphdb.Database, monkeypatch: pytest.
     snapshot = db._state.snapshot()
     for key in KEYS:
         label = label_of(db, key)
-        value = properties.literal_sql("l", snapshot.properties.type_of(label))
-        expected = snapshot.connection.rows(f"FROM ({properties.property_relation(label, value)}) ORDER BY subject")
+        value = property_arrays.literal_sql("l", snapshot.properties.type_of(label))
+        expected = snapshot.connection.rows(f"FROM ({property_relation(label, value)}) ORDER BY subject")
         for spread, marked, (gap, most) in product((1, 4, 10**6), (1, 64), ((16_384, 32), (1, 32), (1, 2), (3, 1))):
             monkeypatch.setattr(columns, "_SPREAD", spread)
             monkeypatch.setattr(columns, "_MARKED", marked)
@@ -122,7 +123,7 @@ def test_properties_that_are_read_together_are_those_read_alone(
         read.append(len(arguments[2]))
         return read_columns(*arguments)
 
-    monkeypatch.setattr(properties, "read_columns", reading)
+    monkeypatch.setattr(property_arrays, "read_columns", reading)
     names = sorted("abcde")
     found = db.query("MATCH (n:N) RETURN " + ", ".join(f"n.{name}" for name in names)).fetchall()
     assert Counter(found) == Counter(tuple(row.get(name) for name in names) for row in rows)
@@ -135,7 +136,7 @@ def test_properties_that_are_read_together_are_those_read_alone(
 
 
 def test_a_handful_is_looked_up_before_all_are_read(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(properties, "_LARGE", 50)
+    monkeypatch.setattr(property_arrays, "_LARGE", 50)
     db.query("UNWIND range(1, 100) AS i CREATE (:A {id: i, name: 'x' + i})")
     read = []
 
@@ -143,7 +144,7 @@ def test_a_handful_is_looked_up_before_all_are_read(db: graphdb.Database, monkey
         read.extend(arguments[2])
         return read_columns(*arguments)
 
-    monkeypatch.setattr(properties, "read_columns", reading)
+    monkeypatch.setattr(property_arrays, "read_columns", reading)
     for i in range(LOOKS + 3):
         assert db.query("MATCH (a:A {id: $i}) RETURN a.name", i=i).fetchall() == [(f"x{i}",)] * (i > 0)
     assert read == [label_of(db, "name").id]

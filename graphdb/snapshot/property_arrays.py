@@ -1,0 +1,219 @@
+"""Properties as arrays in memory: what a query reads of vertices that it has found.
+
+Those used last stay, as many as the budget takes.  They are read from the literal table when a query first asks for
+more than a handful of vertices, which are looked up in the file, and followed when single vertices change.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common.duckdb.connection import Connection
+from graphdb.common.duckdb.fetch import rows_of
+from graphdb.common.values.types import VALUE, Type, literal_sql
+from graphdb.snapshot.columns import ValueColumn, read_columns
+from graphdb.snapshot.property_types import Changed, PropertyTypes, exact_only, most_reread
+from graphdb.storage.arrays.arrow import values
+from graphdb.storage.catalog import EdgeLabel
+from graphdb.storage.file.verify import Ids
+from graphdb.storage.persisted.store import NOTHING, StateStructures
+
+SMALL = 2_000_000
+"""Values up to which a property may be cached in memory as arrays."""
+
+_LEAST_BYTES = 8
+"""Bytes of memory that a value takes at least."""
+
+LOOKS = 4
+"""How often a handful of vertices is looked up in the file before the values of all are read, …"""
+_HANDFUL = 32
+_ONE_OF = 64
+"""… how many those are, or which share of all values: to look up 10,000 of a million takes 10 to 20 ms, to read all of
+them 50 to 100, …"""
+_LARGE = 50_000
+"""… and values that are read sooner."""
+
+_SMALL = 4096
+"""Values up to which a property is read together with others."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    """A column in memory."""
+
+    column: ValueColumn
+    type: Type
+    stale: frozenset[int] = frozenset()
+    """Vertices whose values are not what the column says, which was read for an earlier state."""
+
+
+class PropertyArrays(PropertyTypes):
+    """The properties of one state of the data that are in memory.
+
+    Parameters
+    ----------
+    ids
+        Which ids there are.
+    memory
+        Bytes that arrays of values may take together.
+    persisted
+        What was read of the same state before.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        ids: Ids,
+        scales: Mapping[int, int],
+        memory: int,
+        persisted: StateStructures = NOTHING,
+    ) -> None:
+        super().__init__(connection, scales)
+        self._ids = ids
+        self._memory = memory
+        self._persisted = persisted
+        self._arrays: dict[int, _Cached] = {}
+        """By label id, those used last at the end."""
+        self._bytes = 0
+        """At least what the arrays take: of those that were replaced, the former ones are counted, too."""
+        self._large: set[int] = set()
+        """Labels of properties whose values take more than the budget."""
+        self._looks: Counter[int] = Counter()
+        """How often a handful of vertices was looked up, by label id."""
+        self._sweeps: Counter[int] = Counter()
+        """How often most texts of a column were asked for, by label id."""
+        self._longest: int | None = None
+
+    def longest_text(self) -> int:
+        """Return how many bytes a text has at most, by DuckDB's statistics: one that is gone may count."""
+        if self._longest is None:
+            rows = self._connection.rows("SELECT stats(text) FROM _graphdb.literal LIMIT 1")
+            self._longest = rows[0][0].get("max_string_length", 0) if rows else 0
+        return self._longest
+
+    def in_memory(self, label: EdgeLabel) -> bool:
+        """Whether a property is read as an array: one plain value per vertex, and not too many of them."""
+        if exact_only(label) or label.id in self._large:
+            return False
+        if not 0 < label.triples <= SMALL or label.max_values != 1 or self.type_of(label) == VALUE:
+            return False
+        return label.triples * _LEAST_BYTES <= self._memory
+
+    def source(self, label: EdgeLabel, rows: int) -> ValueColumn | None:
+        """Return the column that :meth:`gather` takes values of so many from; None where it asks DuckDB for them."""
+        at_once = label.id in self._arrays or rows > max(_HANDFUL, label.triples // _ONE_OF) or label.triples <= _LARGE
+        at_once = at_once or self._persisted.has(self._key(label))
+        if not at_once and self._looks[label.id] < LOOKS and label.id not in self._large:
+            return None
+        column = self.array(label)
+        if column is not None and column.places is not None and 2 * rows > len(column.places):
+            column = self._spread(label, column)
+        return column
+
+    def _spread(self, label: EdgeLabel, column: ValueColumn) -> ValueColumn:
+        """Return a column of texts most of which are asked for: the second time, each in its place, if they fit."""
+        self._sweeps[label.id] += 1
+        if self._sweeps[label.id] != 2 or (spread := column.spread(self._memory)) is None:
+            return column
+        self._cache(label, replace(self._arrays.pop(label.id), column=spread))
+        self._persisted.note(self._key(label), spread)
+        return spread
+
+    def _looked_up(self, label: EdgeLabel, vertices: NDArray[np.int64]) -> ValueColumn:
+        """Return the values of some vertices, sorted, as a column of these."""
+        sql, given = self._relation_of(label, vertices.tolist())
+        with self._connection.lock, self._connection.guard() as raw:
+            rows = rows_of(raw, sql, given)
+        subjects = values(rows.column("subject"))
+        return ValueColumn.of(subjects, np.arange(len(subjects), dtype=np.int32), rows.column("value").combine_chunks())
+
+    def array(self, label: EdgeLabel) -> ValueColumn | None:
+        """Return the values of a property :meth:`in_memory` as an array; None where they take more than the budget."""
+        if label.id in self._large:
+            return None
+        cached = self._arrays.pop(label.id, None)
+        if cached is not None and not cached.stale:
+            self._arrays[label.id] = cached  # the last that was used
+            return cached.column
+        if cached is None:
+            value_sql = literal_sql("l", self.type_of(label))
+
+            def read() -> ValueColumn | None:
+                found = read_columns(self._connection, self._ids, [label.id], value_sql, self._memory)
+                return None if found is None else found[0]
+
+            column = self._persisted.get_or_derive(self._key(label), read)
+            if column is None or column.nbytes > self._memory:
+                self._large.add(label.id)
+                return None
+            cached = _Cached(column, self._type(label))
+            self._sweeps[label.id] = 0
+        else:
+            column = cached.column
+            vertices = np.array(sorted(cached.stale), np.int64)
+            cached = _Cached(column.changed_to(vertices, self._looked_up(label, vertices)), cached.type)
+        self._cache(label, cached)
+        return cached.column
+
+    def _key(self, label: EdgeLabel) -> tuple[str, int, str]:
+        """Return what the array of a property is persisted by."""
+        return "column", label.id, str(self._type(label))
+
+    def read_ahead(self, wanted: Iterable[EdgeLabel]) -> None:
+        """Read the properties of few vertices among those that a query is about to ask for, of each type together."""
+        together: dict[str, dict[int, EdgeLabel]] = {}
+        for label in wanted:
+            if label.triples <= _SMALL and label.id not in self._arrays and self.in_memory(label):
+                together.setdefault(literal_sql("l", self.type_of(label)), {})[label.id] = label
+        for value_sql, labels in together.items():
+            if len(labels) == 1:
+                continue  # array() reads it
+            columns = read_columns(self._connection, self._ids, [*labels], value_sql, self._memory)
+            if columns is None:
+                continue
+            for label, column in zip(labels.values(), columns, strict=True):
+                self._cache(label, _Cached(column, self._type(label)))
+                self._sweeps[label.id] = 0
+
+    def catch_up(self, labels: Mapping[int, EdgeLabel]) -> None:
+        """Bring the arrays up to date with what changed, by the labels of now: the next query finds them so."""
+        for id in [id for id, cached in self._arrays.items() if cached.stale]:
+            self.array(labels[id])
+
+    def _cache(self, label: EdgeLabel, cached: _Cached) -> None:
+        """Put a column at the end of those in memory; where they take too much, those go that were used first."""
+        self._bytes += cached.column.nbytes
+        if self._bytes > self._memory:
+            self._bytes = cached.column.nbytes + sum(each.column.nbytes for each in self._arrays.values())
+        while self._arrays and self._bytes > self._memory:
+            self._bytes -= self._arrays.pop(next(iter(self._arrays))).column.nbytes
+        self._arrays[label.id] = cached
+
+    def _follow_arrays(self, former: PropertyArrays, labels: Mapping[int, EdgeLabel], changed: Changed) -> None:
+        """Take over the arrays of properties of the same type still, of which few values have changed."""
+        self._large, self._bytes = former._large, former._bytes
+        self._looks, self._sweeps = former._looks, former._sweeps
+        if self._ids.literals == former._ids.literals:
+            self._longest = former._longest
+        for id, cached in former._arrays.items():
+            vertices, label = changed(id, cached.stale), labels.get(id)
+            before = 0 if cached.column.changed is None else len(cached.column.changed)
+            if label is None or not self._goes_on(label, cached.type) or not self.in_memory(label):
+                continue
+            if len(vertices) + before <= most_reread(label):
+                self._arrays[id] = replace(cached, stale=vertices)
+
+    def _forget_arrays(self) -> None:
+        """Drop the arrays with what was counted for them, because the data changed."""
+        self.drop_arrays()
+        self._large = set()
+        self._looks, self._sweeps = Counter(), Counter()
+
+    def drop_arrays(self) -> None:
+        """Read arrays anew, because a setting changed how DuckDB hands values over."""
+        self._arrays, self._bytes = {}, 0
