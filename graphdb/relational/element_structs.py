@@ -23,6 +23,7 @@ from graphdb.common.values.terms import LITERAL_BASE, VALUE_SQL, Kind
 from graphdb.common.values.types import Base, Column, Type, has_ids
 from graphdb.relational import entity_fetch
 from graphdb.relational.entity_fetch import Source
+from graphdb.relational.result_tables import present
 from graphdb.results.path_materialization import Walks, distinct, distinct_edges, edge_columns
 from graphdb.snapshot.edges import EVERYWHERE
 from graphdb.sql.from_clause import NAMES_VIEW
@@ -78,7 +79,7 @@ def _presented(type: Type) -> Convert:
     """What is no element is as SQL has it."""
 
     def convert(source: Source, column: arrow.Array) -> arrow.Array:
-        shown = entity_fetch.present(source, arrow.table([column], ["c0"]), (Column("c", "c", type),))
+        shown = present(source, arrow.table([column], ["c0"]), (Column("c", "c", type),))
         return shown.column(0).combine_chunks()
 
     return convert

@@ -252,7 +252,7 @@ def read_columns(
     ids.resource(subjects, "subject")
     ids.literal(literals, "object")
     if len(literals):
-        read = read_values(connection, literals, f"SELECT object FROM {table}", value_sql, memory)
+        read = read_values_within(connection, literals, f"SELECT object FROM {table}", value_sql, memory)
         if read is None:
             return None
         standing, found = read
@@ -274,7 +274,16 @@ def read_columns(
 
 
 def read_values(
-    connection: Connection, literals: Ints, same_sql: str, value_sql: str, memory: int = sys.maxsize
+    connection: Connection, literals: Ints, same_sql: str, value_sql: str
+) -> tuple[NDArray[np.int32], arrow.Array]:
+    """Read the values of literals from the file, as :func:`read_values_within` does, whatever they take."""
+    found = read_values_within(connection, literals, same_sql, value_sql, sys.maxsize)
+    assert found is not None
+    return found
+
+
+def read_values_within(
+    connection: Connection, literals: Ints, same_sql: str, value_sql: str, memory: int
 ) -> tuple[NDArray[np.int32], arrow.Array] | None:
     """Read the values of literals from the file; None where they take more than ``memory`` bytes.
 

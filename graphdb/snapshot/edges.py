@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,11 @@ from graphdb.common.values.types import NULL, VALUE, Base, Type, bases_of_kinds,
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.snapshot.columns import read_values
+from graphdb.snapshot.edge_values import DescribedEdges, EdgeValues, numbered
 from graphdb.snapshot.exact_types import Form, form_among
 from graphdb.snapshot.properties import PropertyColumn
 from graphdb.storage.arrays.arrow import table_of
 from graphdb.storage.arrays.arrow import values as plain
-from graphdb.storage.arrays.sorted_sets import places
 from graphdb.storage.arrays.texts import taken
 from graphdb.storage.file.verify import verify_kinds
 from graphdb.storage.graph.changes import Changes
@@ -68,99 +68,6 @@ _VALUES = f"SELECT value {_VALUES_OF}"
 
 _SOURCE = "_graphdb.edge_property e JOIN _graphdb.literal l ON l.id = e.value WHERE e.key = {}"
 """Edges with the literals that are their values of a property."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EdgeValues:
-    """The values of a property of edges: int64 [values] each."""
-
-    labels: Ints
-    starts: Ints
-    ends: Ints
-    """The vertices at their ends."""
-    ordinals: Ints
-    values: Ints
-    """Ids of literals."""
-
-    def several(self, vertices: int) -> bool:
-        """Whether an edge has several values: there are so many ``vertices``."""
-        labels, which = _numbered(self.labels)
-        width = int(self.ordinals.max(initial=0)) + 1
-        if len(labels) * width * vertices**2 < 1 << 62:
-            edges = self._numbers(which, vertices)
-            if width > 1:
-                edges = edges * width + self.ordinals
-            edges.sort()
-            return bool((edges[1:] == edges[:-1]).any())
-        columns = (self.ordinals, self.ends, self.starts, which)
-        order = np.lexsort(columns)
-        return bool(np.logical_and.reduce([column[order[1:]] == column[order[:-1]] for column in columns]).any())
-
-    def of(self, labels: Ints) -> EdgeValues:
-        """Return those of edges of some labels."""
-        mine = np.isin(self.labels, labels)
-        if mine.all():
-            return self
-        return EdgeValues(*(getattr(self, each.name)[mine] for each in fields(self)))
-
-    def places_of(self, table: EdgeTable, vertices: int, among: Ints | None = None) -> Ints | None:
-        """Return of each edge of a table which row is of it, or -1; None where parallel edges have rows.
-
-        ``among``: of some of the edges, by their numbers.  No edge has several values, and none is of a label that the
-        table has not.
-        """
-        if table.ordinals is not None or self.ordinals.any() or len(table.labels) * vertices**2 >= 1 << 62:
-            return None
-        which = np.searchsorted(table.labels, self.labels)
-        ours = self._numbers(which, vertices)
-        order = np.argsort(ours)
-        ours = ours[order]
-        kind, starts, ends = (each if among is None else each[among] for each in (table.kind, table.starts, table.ends))
-        theirs = (kind * vertices + starts.astype(np.int64)) * vertices + ends
-        if np.array_equal(ours, theirs):
-            return order
-        at, there = places(ours, theirs)
-        found = np.full(len(theirs), -1, np.int64)
-        found[there] = order[at[there]]
-        return found
-
-    def _numbers(self, which: Ints, vertices: int) -> Ints:
-        """Return a number for each edge, ordinals aside, of its label's number and its ends: sorted as these are."""
-        numbers = which * vertices
-        numbers += self.starts  # in place: fresh memory takes longer than to add
-        numbers *= vertices
-        numbers += self.ends
-        return numbers
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DescribedEdges:
-    """Edges of some labels with all of their properties, as columns in memory of one state of the data."""
-
-    properties: Mapping[str, arrow.Array]
-    """By the IRI of a key: its values in the order of the table, null where an edge has none."""
-    _table: EdgeTable
-    _store: TripleStore
-    every: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    """Which edges of the table those are that they were asked for."""
-
-    def numbers(self, edges: Sequence[Ints], provenance: arrow.Provenance | None = None) -> Ints | None:
-        """Return which edges of the table some are: label, start, end (terms) and ordinal; None where one is absent.
-
-        They are not searched for where their ``provenance`` is this table.
-        """
-        if provenance is not None and provenance.table is self._table and int(provenance.rows.min(initial=0)) >= 0:
-            return provenance.rows
-        labels, starts, ends, ordinals = edges
-        dtype = self._table.starts.dtype
-        starts, ends = (self._store.to_vertices(each).astype(dtype, copy=False) for each in (starts, ends))
-        first, count = self._table.find(np.ascontiguousarray(labels), starts, ends)
-        found = first + ordinals
-        if ((first < 0) | (ordinals >= count)).any():
-            return None
-        if self._table.ordinals is not None and not np.array_equal(self._table.ordinals[found], ordinals):
-            return None  # between parallel edges one was removed
-        return found
 
 
 class Edges:
@@ -205,6 +112,7 @@ class Edges:
         self._looks: Counter[int] = Counter()
         """How often values of some edges alone were read, by key."""
         self._made: dict[int, str] = {}
+        """The temporary tables of columns that SQL joined, by key."""
         self._last: tuple[int, EdgeValues] | None = None
         """A key, and its values."""
 
@@ -325,8 +233,8 @@ class Edges:
         sql = "SELECT DISTINCT kind FROM _graphdb.literal WHERE id BETWEEN $first AND $last"
         found = np.array(self._connection.rows(sql, ends), np.uint8).ravel()
         if len(found) != 1:  # others are between
-            read = read_values(self._connection, rows.values, _VALUES.format(int(key)), "l.kind")
-            found = plain(read[1])  # type: ignore[index]
+            _, read = read_values(self._connection, rows.values, _VALUES.format(int(key)), "l.kind")
+            found = plain(read)
         verify_kinds(found)
         kinds, digits = int(np.bitwise_or.reduce(1 << found.astype(np.int64))), 0
         if kinds >> Kind.DECIMAL & 1:
@@ -425,6 +333,7 @@ class Edges:
         return taken(self.values(labels, key), edges)
 
     def _looked_up(self, labels: tuple[int, ...], key: int, edges: Ints) -> arrow.Array | None:
+        """Return what :meth:`values_of` does, from the file; None where the rows are not found by their ends alone."""
         table = self.table(labels)
         known = edges[edges >= 0]
         if not len(known):
@@ -441,20 +350,20 @@ class Edges:
         if not len(wanted := rows.values[at[there := at >= 0]]):
             return None
         same_sql = f"SELECT unnest([{', '.join(map(str, np.unique(wanted).tolist()))}])"
-        read = read_values(self._connection, wanted, same_sql, self._value_sql(key, self.column(key).type))
         standing = np.full(len(at), -1, np.int64)
-        standing[there], found = read  # type: ignore[misc]
+        value_sql = self._value_sql(key, self.column(key).type)
+        standing[there], found = read_values(self._connection, wanted, same_sql, value_sql)
         return taken(found, standing)
 
     def _gathered(self, labels: tuple[int, ...], key: int) -> arrow.Array:
+        """Return what :meth:`values` does, from the file: by a join where there are parallel edges."""
         table, rows = self.table(labels), self._rows(key, labels)
         at = rows.places_of(table, self._graph.vertices)
         if at is not None and len(wanted := rows.values[at[there := at >= 0]]):
             value_sql = self._value_sql(key, self.column(key).type)
             same_sql = f"{_VALUES.format(int(key))} AND label IN ({_listed(labels)})"
-            read = read_values(self._connection, wanted, same_sql, value_sql)
-            standing, found = np.zeros(len(at), np.int32), read[1]  # type: ignore[index]
-            standing[there] = read[0]  # type: ignore[index]
+            standing = np.zeros(len(at), np.int32)
+            standing[there], found = read_values(self._connection, wanted, same_sql, value_sql)
             return found.take(numbers(standing, there))
         view = self._connection.temporary()
         with self._connection.view(view, table_of({**self.columns(table), "number": np.arange(len(table))})):
@@ -472,7 +381,7 @@ class Edges:
         None where that takes more than to ask SQL for those of these edges, or some property has values of several
         types, or several for an edge.
         """
-        labels = tuple(_numbered(edges[0])[0].tolist())
+        labels = tuple(numbered(edges[0])[0].tolist())
         if not labels or not self.described.issuperset(labels):
             return None
         has = self.keys_of(labels)
@@ -499,13 +408,6 @@ class Edges:
             return False
         self._wanted[labels] += max(count * _SEVERAL, most // _TIMES)
         return self._wanted[labels] >= most
-
-
-def _numbered(labels: Ints) -> tuple[Ints, Ints]:
-    """Return the labels of rows, each once and sorted, and of each row which of them it has: rows come in runs."""
-    begins = np.flatnonzero(np.append(True, labels[1:] != labels[:-1])) if len(labels) else np.empty(0, np.int64)
-    distinct, which = np.unique(labels[begins], return_inverse=True)
-    return distinct, np.repeat(which, np.diff(np.append(begins, len(labels))))
 
 
 def _listed(labels: tuple[int, ...]) -> str:

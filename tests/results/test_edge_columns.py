@@ -9,7 +9,8 @@ import pytest
 
 import graphdb
 from graphdb.relational import element_structs, entity_fetch
-from graphdb.snapshot.edges import DescribedEdges, Edges
+from graphdb.snapshot.edge_values import DescribedEdges
+from graphdb.snapshot.edges import Edges
 
 PEOPLE = "UNWIND range(0, 29) AS i CREATE (:P {k: i})"
 KNOWS = """

@@ -9,7 +9,7 @@ import pytest
 
 import graphdb
 from graphdb.snapshot import edges
-from graphdb.snapshot.edges import EdgeValues
+from graphdb.snapshot.edge_values import EdgeValues
 from graphdb.storage.graph.edges import EdgeTable
 from tests.fuzz import scaled
 

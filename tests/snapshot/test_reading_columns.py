@@ -15,8 +15,9 @@ import pytest
 import graphdb
 from graphdb.common import arrow
 from graphdb.common.errors import StorageError
-from graphdb.snapshot import columns, edges, property_arrays
+from graphdb.snapshot import columns, property_arrays
 from graphdb.snapshot.columns import read_columns
+from graphdb.snapshot.edge_values import EdgeValues
 from graphdb.snapshot.property_arrays import LOOKS
 from graphdb.snapshot.property_types import property_relation
 from graphdb.storage.graph import data_graph
@@ -172,7 +173,7 @@ def test_values_of_edges(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch, 
     """Edges come in any order, lack values and are parallel in the end; DuckDB joins, or the arrays are merged."""
     draw = Random(seed)
     if joined:
-        monkeypatch.setattr(edges.EdgeValues, "places_of", lambda *_: None)
+        monkeypatch.setattr(EdgeValues, "places_of", lambda *_: None)
     db.query("UNWIND range(1, 30) AS i CREATE (:A {id: i})")
     known: list[tuple[int, int, str, Any]] = []
     create = "UNWIND $rows AS r MATCH (a:A {id: r[0]}), (b:A {id: r[1]}) CREATE (a)-[e:%s]->(b) SET e.w = r[2]"

@@ -161,8 +161,7 @@ class UnrolledRun(PathBase):
             variables[name] = _path(trace, bound, known)
             variables[length_name(name)] = _length(trace)
         for name, edges in version.lists.items():
-            listed = ", ".join(known[edge].sql for edge in edges)
-            variables[name] = SqlValue(f"CAST([{listed}] AS {sql_type(list_of(EDGE))})", list_of(EDGE))
+            variables[name] = SqlValue(_edge_list(edges, known), list_of(EDGE))
         several, beside = needs.duplicates == "count", BesideBindings(self._snapshot)
         compiler = ProjectionCompiler(
             self._snapshot,
@@ -201,22 +200,20 @@ class UnrolledRun(PathBase):
         """
         traces = {name: trace for name, trace in version.paths.items() if name in used}
         lists = {name: edges for name, edges in version.lists.items() if name in used}
+        lengths = {length_name(path): _length(trace) for path, trace in version.paths.items()}
 
         def chosen(known: Mapping[str, SqlValue]) -> dict[str, str]:
             found = {name: known[version.same.get(name, name)].sql for name in sorted(used) if name in known}
             found |= {name: known[other].sql for name, other in version.same.items() if name in used}
             found |= {name: _materialized(trace, bound, known) for name, trace in traces.items() if name not in late}
-            for name, edges in lists.items():
-                found[name] = f"CAST([{', '.join(known[edge].sql for edge in edges)}] AS {sql_type(list_of(EDGE))})"
-            lengths = {length_name(path): str(len(trace.edges)) for path, trace in version.paths.items()}
-            found |= {name: f"CAST({sql} AS BIGINT)" for name, sql in lengths.items() if name in used}
+            found |= {name: _edge_list(edges, known) for name, edges in lists.items()}
+            found |= {name: length.sql for name, length in lengths.items() if name in used}
             chosen = {used[name]: sql for name, sql in found.items()}
             for name in sorted(late & traces.keys()):
                 chosen |= _parts(used[name], traces[name], bound, known)
             return chosen | ({"n": "b.n"} if needs.duplicates == "count" else {}) or {"one": "1"}
 
         beside = BesideBindings(self._snapshot)
-        lengths = {length_name(path): _length(trace) for path, trace in version.paths.items()}
         compiler = self._projecting(bound, Source.of(view), lengths, parameters, beside=beside)
         parts = tuple(computed.values())
         sql, values = compiler.relation(chosen, {_computed_at(i): node for i, node in enumerate(parts)})
@@ -342,7 +339,13 @@ def _with_facts(needs: Wanted, bound: BoundPattern, parts: object) -> Wanted:
     return replace(needs, facts=tuple(sorted(asked.difference(needs.edges))))
 
 
+def _edge_list(edges: Sequence[str], known: Mapping[str, SqlValue]) -> str:
+    """SQL for a list of edges that are bindings."""
+    return f"CAST([{', '.join(known[edge].sql for edge in edges)}] AS {sql_type(list_of(EDGE))})"
+
+
 def _length(trace: Trace) -> SqlValue:
+    """Return how many edges a path has."""
     return SqlValue(f"CAST({len(trace.edges)} AS BIGINT)", INTEGER)
 
 
@@ -389,10 +392,16 @@ def _needed(version: Version, bound: BoundPattern, needs: Wanted, used: Collecti
     return replace(needs, vertices=tuple(sorted(vertices)), edges=tuple(sorted(edges)), by_label=False)
 
 
+def _codes(trace: Trace, bound: BoundPattern) -> list[SqlValue]:
+    """Return the codes of a path's edges, each with its direction as the vertex before it sees it."""
+    return [
+        code_of(bound, bound.edge_of[edge], before) for edge, before in zip(trace.edges, trace.vertices, strict=False)
+    ]
+
+
 def _path(trace: Trace, bound: BoundPattern, known: Mapping[str, SqlValue]) -> SqlValue:
     """Return a path whose vertices and edges are bindings."""
-    between = zip(trace.edges, trace.vertices, strict=False)
-    codes = [code_of(bound, bound.edge_of[name], before).column for name, before in between]
+    codes = [code.column for code in _codes(trace, bound)]
     vertices = [known[vertex].column for vertex in trace.vertices]
     parts = tuple(part for part in (*vertices, *codes) if part is not None)
     whole = len(parts) == len(vertices) + len(codes)
@@ -401,10 +410,8 @@ def _path(trace: Trace, bound: BoundPattern, known: Mapping[str, SqlValue]) -> S
 
 def _parts(name: str, trace: Trace, bound: BoundPattern, known: Mapping[str, SqlValue]) -> dict[str, str]:
     """Return the vertices, codes and length of a path of bindings as columns, of names that begin so: SQL."""
-    between = zip(trace.edges, trace.vertices, strict=False)
     found = {f"{name}v{i}": f"CAST({known[vertex].sql} AS BIGINT)" for i, vertex in enumerate(trace.vertices)}
-    codes = (code_of(bound, bound.edge_of[edge], before).sql for edge, before in between)
-    found |= {f"{name}e{i}": f"CAST({code} AS BIGINT)" for i, code in enumerate(codes)}
+    found |= {f"{name}e{i}": f"CAST({code.sql} AS BIGINT)" for i, code in enumerate(_codes(trace, bound))}
     return found | {f"{name}n": f"CAST({len(trace.edges)} AS BIGINT)"}
 
 
@@ -418,7 +425,6 @@ def _of_columns(name: str, most: int) -> SqlValue:
 
 def _materialized(trace: Trace, bound: BoundPattern, known: Mapping[str, SqlValue]) -> str:
     """SQL for a path whose vertices and edges are bindings."""
-    between = zip(trace.edges, trace.vertices, strict=False)
-    codes = [code_of(bound, bound.edge_of[name], before).sql for name, before in between]
+    codes = ", ".join(code.sql for code in _codes(trace, bound))
     vertices = ", ".join(f"CAST({known[vertex].sql} AS BIGINT)" for vertex in trace.vertices)
-    return f"struct_pack(vertices := [{vertices}], codes := CAST([{', '.join(codes)}] AS BIGINT[]))"
+    return f"struct_pack(vertices := [{vertices}], codes := CAST([{codes}] AS BIGINT[]))"

@@ -155,10 +155,10 @@ class Version:
 
     def present(self, table: arrow.Table, columns: tuple[Column, ...]) -> arrow.Table:
         """Return a result's table as a user of SQL sees it."""
-        from graphdb.relational import entity_fetch
+        from graphdb.relational import result_tables
 
         with self.reading() as source:
-            return entity_fetch.present(source, table, columns)
+            return result_tables.present(source, table, columns)
 
     def structs(self, type: Type, column: arrow.Array) -> Callable[[arrow.Array], arrow.Array]:
         """Return what makes pieces of a column with vertices, edges or paths columns of structs."""
