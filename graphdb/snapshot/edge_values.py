@@ -1,4 +1,4 @@
-"""The values of properties of edges: which edges they are of, by label, ends and ordinal, and which of a table that is."""
+"""The values of properties of edges: which edges they are of (label, ends, ordinal), and where in a table those are."""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common.arguments import path_of, text_of
@@ -15,6 +16,8 @@ from graphdb.common.stopping import seconds_of, stopping
 from graphdb.dispatch.interface.contents import Contents
 
 if TYPE_CHECKING:
+    import duckdb
+
     from graphdb.live.batches import Applied
     from graphdb.storage.loaders.load import LoadReport
 
@@ -146,13 +149,7 @@ class Transfer(Contents):
         from graphdb.storage.writers.export import export
 
         state = self._state
-        with (
-            state.diagnosed(),
-            state.hold(),
-            stopping(seconds_of(timeout), state.cancelled),
-            state.at_home(),
-            state.connection.guard() as raw,
-        ):
+        with self._reading(timeout) as raw:
             path_of(path, "where to export to")
             if format is not None:
                 text_of(format, "a format")
@@ -174,6 +171,14 @@ class Transfer(Contents):
         from graphdb.storage.writers.networks import to_networkx
 
         state = self._state
+        with self._reading(timeout) as raw:
+            state.catalog()
+            return to_networkx(raw, self.prefixes(), lambda ids: state.version().terms(ids)(), graphs)
+
+    @contextmanager
+    def _reading(self, timeout: float | None) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Read our own tables, through what is yielded, for so many seconds at most."""
+        state = self._state
         with (
             state.diagnosed(),
             state.hold(),
@@ -181,8 +186,7 @@ class Transfer(Contents):
             state.at_home(),
             state.connection.guard() as raw,
         ):
-            state.catalog()
-            return to_networkx(raw, self.prefixes(), lambda ids: state.version().terms(ids)(), graphs)
+            yield raw
 
     def add(self, triples: Any, timeout: float | None = None) -> int:
         """Add triples; see :meth:`apply`, of which these are the additions.

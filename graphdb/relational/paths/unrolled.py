@@ -101,7 +101,7 @@ class UnrolledRun(PathBase):
         outer.residual = list(after)
         kinds: dict[Type, set[str]] = {EDGE: edges, PATH: paths, list_of(EDGE): lists}
         kinds[INTEGER] = {length_name(name) for name in paths}
-        # A user's names are not those of columns: SQL tells no capitals, and a count is a column, too.
+        # A user's names are not those of columns: SQL does not distinguish capitals, and a count is a column, too.
         named = sorted({*outer.vertex_of, *(name for names in kinds.values() for name in names)})
         at = {name: f"c{i}" for i, name in enumerate(named)}
         columns = {name: variable(outer.vertices[i], at[name]) for name, i in outer.vertex_of.items()}
@@ -234,7 +234,7 @@ class UnrolledRun(PathBase):
 
     @contextmanager
     def unrolled(self, prepared: Unrolled) -> Iterator[None]:
-        """Run the versions, and keep their bindings visible to SQL."""
+        """Run the versions; within the block their bindings are visible to SQL."""
         if prepared.wanted.count_only:
             count = np.array([self.count_unrolled(prepared)], np.int64)
             with self._snapshot.connection.view(BINDINGS, table_of({"count": count})):
