@@ -14,7 +14,7 @@ PAGES = sorted(path.stem for path in LANGUAGE.glob("*.md"))
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_examples(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page starts with the vertices of people.cypher, or with what it loads; ``console`` is not compared."""
+    """A page starts with the vertices of people.cypher, or with what it loads."""
     monkeypatch.chdir(LANGUAGE)
     monkeypatch.setenv("COLUMNS", "100")
     path = LANGUAGE / f"{page}.md"

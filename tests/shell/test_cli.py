@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import time
+from glob import glob
 from pathlib import Path
 
 import numpy as np
@@ -303,3 +307,54 @@ def test_options_may_stand_before_the_command(
     capsys.readouterr()
     assert cli.run([*options, "query", file, "MATCH (p:P) RETURN p.x AS x"]) == 0
     assert ("x\n7" in capsys.readouterr().out) == ("csv" in options)
+
+
+def test_the_commands_of_the_page_run_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one process, but for what reads a pipe; what is served, measured or compiled has tests of its own."""
+    yaml = pytest.importorskip("yaml")
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    mapping = (ROOT / "docs" / "loading.md").read_text(encoding="utf-8").partition("```yaml\n")[2].partition("```")[0]
+    Path("graph.json").write_text(json.dumps(yaml.safe_load(mapping)))
+    Path("person.csv").write_text("id|name|joined\n07|Ada|1000\n8|Bo|\n")
+    Path("people.csv").write_text("person:ID(Person),name\n7,Ann\n9,Cy\n")
+    Path("knows.csv").write_text("from:START_ID(Person)|to:END_ID(Person)|since\n7|8|2001\n8|7|2002\n")
+    Path("data").mkdir()
+    for i in range(2):
+        with gzip.open(f"data/{i}.ttl.gz", "wb") as file:
+            file.write(f"<e:{i}> a <e:Town> .".encode())
+    with gzip.open("big.nt.gz", "wb") as file:
+        file.write(b"<e:7> <e:near> <e:8> .\n")
+    with graphdb.connect("world.duckdb", threads=1) as db:
+        db.query("CREATE TABLE city AS SELECT 5 AS id, 'Rome' AS name")
+    said = {}
+    for line in re.findall(r"^    (.*?)(?:\s+#.*)?$", page, re.M):
+        if line.startswith("zcat"):
+            load = shlex.join([sys.executable, "-m", "graphdb"])
+            shell = ["bash", "-o", "pipefail", "-c", line.replace("graphdb", load, 1)]
+            ran = subprocess.run(shell, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False, capture_output=True)
+            assert ran.returncode == 0, ran.stderr
+        elif line.split()[1] in ("load", "export", "query", "sql"):
+            if "knows.csv" in line:  # which the mapping reads with other delimiters
+                line = line.replace("knows.csv", "friends.csv")
+                Path("friends.csv").write_text(":START_ID(Person),:END_ID(Person),:TYPE\n7,9,FRIEND\n")
+            words = [
+                found
+                for word in shlex.split(line)[1:]
+                for found in (sorted(glob(word)) if "*" in word and "/" in word else [word])
+            ]
+            assert cli.run(words) == 0, capsys.readouterr().err
+            said[line] = capsys.readouterr().out
+    assert len(said) == 6
+    with graphdb.connect("world.duckdb", threads=1) as db:
+        assert db.query("MATCH (t:Town) RETURN count(*)").scalar() == 2
+        [cities] = [out for line, out in said.items() if "count(*)" in line and "MATCH" in line]
+        assert cities.split()[2] == "1"
+        asked = "MATCH (a:Person)-[k:KNOWS]->(b) RETURN a.name, a.joined IS NULL, k.since, b.name ORDER BY a.name"
+        assert [row[1:] for row in db.query(asked)] == [(False, 2001, "Bo"), (True, 2002, ["Ada", "Ann"])]
+        assert db.query("MATCH ()-[:<e:near>]->() RETURN count(*)").scalar() == 1
+    with graphdb.connect(threads=1) as copy:
+        copy.load("world.ttl.gz")
+        assert copy.query("MATCH (:Place {name: 'Rome'}) RETURN count(*)").scalar() == 1
