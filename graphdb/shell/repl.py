@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 from graphdb._version import __version__
 from graphdb.common import render
 from graphdb.common.errors import AccessError, GraphDBError, nearest
+from graphdb.shell.commands import DOT_COMMANDS, help_lines, is_command
 from graphdb.shell.overview import schema
 from graphdb.shell.terminal import Status, complain, script_lines
 
@@ -39,28 +40,6 @@ ALIGNED = {"table": render.table, "box": render.box}
 
 ROWS_SHOWN = 100
 """Rows that a table on a terminal shows; all other modes, and pipes, get every row."""
-
-DOT_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
-    ".exit": ((), "leave"),
-    ".explain": (("QUERY",), "how a query would run: EXPLAIN QUERY"),
-    ".export": (("FILE",), "write the graph (FILE graphs union: all as one): .nt .nq .ttl .trig .graphml .parquet"),
-    ".help": ((), "show this"),
-    ".import": (("FILE",), "load a file: LOAD 'FILE' (AS LABEL …, AS TYPE … may follow)"),
-    ".maxrows": (("NUMBER",), "how many rows a table on a terminal shows"),
-    ".mode": (tuple(render.MODES), "how rows are printed"),
-    ".once": (("FILE",), "write the next answer to a file, in the mode of its suffix if it has one"),
-    ".output": (("FILE",), "write answers to a file, as .once does; without one, to the terminal again"),
-    ".param": (("NAME VALUE",), "give $NAME a value, an expression; without one, show all; .param clear forgets them"),
-    ".prefixes": ((), "prefixes and what they stand for"),
-    ".quit": ((), "leave, as Ctrl-D does"),
-    ".read": (("FILE",), "run the statements of a file, up to the first error"),
-    ".schema": ((), "vertex labels, edge labels and properties, with counts"),
-    ".tables": ((), "tables of the database"),
-    ".timer": (("on", "off"), "whether times are printed"),
-    ".view": (("FILE",), "draw the vertices and edges of the last answer in a browser, or into an HTML file"),
-    ".watch": (("QUERY",), "show the changes of a continuous query as they are committed, until Ctrl-C"),
-}
-"""The shell's own commands: arguments and meaning."""
 
 _SUFFIXES = {".md": "markdown", ".tex": "latex"} | {f".{mode}": mode for mode in "csv tsv json jsonl html".split()}
 """Modes of files that answers are written to."""
@@ -148,12 +127,12 @@ class Shell:
 
         pending, name = "", self._script[0] if self._script else ""
         for number, line in enumerate(script_lines(lines), 1):
-            if pending and _is_command(line) and not split(pending):  # comments alone stand before it
+            if pending and is_command(line) and not split(pending):  # comments alone stand before it
                 pending = ""
             if not pending:
                 self._script = name, number
             pending += line if line.endswith("\n") else line + "\n"
-            if _is_command(pending) or is_complete(pending):
+            if is_command(pending) or is_complete(pending):
                 yield pending
                 pending = ""
             elif not pending.strip():
@@ -165,7 +144,7 @@ class Shell:
 
     def accept(self, entered: str) -> bool:
         """Run what was entered, and print its answer or its error; returns whether it succeeded."""
-        if not _is_command(entered):
+        if not is_command(entered):
             return self._attempt(lambda: self._statements(entered))
         word = entered.strip()
         return self._attempt(lambda: self._dot(word if word.startswith(".") else "." + word))
@@ -289,7 +268,7 @@ class Shell:
             case ".quit" | ".exit":
                 self._done = True
             case ".help":
-                self._print_all(_help())
+                self._print_all(help_lines())
             case ".mode":
                 self.mode = self._first_mode = argument or self.mode
                 if not argument:
@@ -492,20 +471,4 @@ def _ends(entered: str) -> bool:
     """True if Enter ends what was typed, rather than starting its next line."""
     from graphdb.grammar.parser import is_complete
 
-    return not entered.strip() or _is_command(entered) or is_complete(entered)
-
-
-def _is_command(entered: str) -> bool:
-    """Whether this is a dot command, or one of the words that people try first."""
-    return entered.lstrip().startswith(".") or entered.strip().rstrip("; ").lower() in ("help", "quit", "exit")
-
-
-def _help() -> Iterator[str]:
-    """Yield the help text."""
-    yield "MATCH (a:Country)-[:neighbour]->(b) RETURN a.name, b.name;   patterns, answered by subgraph matching"
-    yield "SELECT …;  CREATE TABLE t AS MATCH …;  LOAD 'file.nt';       SQL, result tables, data"
-    yield "CREATE CONTINUOUS QUERY q AS MATCH …;  SHOW CONTINUOUS QUERIES;  answers that follow what is written"
-    yield ""
-    for name, (choices, meaning) in DOT_COMMANDS.items():
-        typed = f"{name} {'|'.join(choices)}"
-        yield f"{typed:42}{meaning}" if len(typed) < 42 else f"{typed}\n{'':42}{meaning}"
+    return not entered.strip() or is_command(entered) or is_complete(entered)

@@ -22,9 +22,10 @@ from prompt_toolkit.output import DummyOutput
 
 import graphdb
 from graphdb.common.errors import GraphDBError
+from graphdb.shell.commands import DOT_COMMANDS
 from graphdb.shell.completion import Names, PatternCompleter
 from graphdb.shell.highlighting import KEYWORDS, PatternLexer
-from graphdb.shell.repl import DOT_COMMANDS, Shell
+from graphdb.shell.repl import Shell
 
 ROOT = Path(__file__).resolve().parents[2]
 
