@@ -80,7 +80,8 @@ def table(columns: Sequence[str], rows: Iterable[Row], width: int | None = None)
     Parameters
     ----------
     width
-        Terminal columns to stay within, as far as :data:`NARROWEST` allows; None asks the terminal.
+        Terminal columns to stay within; None asks the terminal.  Where that would cut columns below :data:`NARROWEST`,
+        those in the middle are left out, and their number takes their place.
     """
     lines, rules = _aligned(columns, rows, (width or shutil.get_terminal_size().columns) - 3 * len(columns) + 1)
     for number, cells in enumerate(lines):
@@ -107,9 +108,35 @@ def _aligned(columns: Sequence[str], rows: Iterable[Row], width: int) -> tuple[l
     names = [_one_line(name) for name in columns]
     right = [_is_numeric(row[i] for row in listed) for i in range(len(columns))]
     natural = [max(map(_width, (name, *(row[i] for row in cells)))) for i, name in enumerate(names)]
+    begin, end = _left_out([min(each, NARROWEST) for each in natural], width)
+    if begin < end:
+        more = f"… {end - begin} more"
+        width += 3 * (end - begin - 1)
+        names[begin:end], right[begin:end], natural[begin:end] = [more], [False], [len(more)]
+        for row in cells:
+            row[begin:end] = ["…"]
     widths = _fit(natural, width)
     lines = [[_cell(cell, widths[i], right[i]) for i, cell in enumerate(row)] for row in [names, *cells]]
     return lines, ["─" * (size + 2) for size in widths]
+
+
+def _left_out(least: Sequence[int], width: int) -> tuple[int, int]:
+    """Return which columns, from one up to before another one, are left out so that the others fit into a width.
+
+    >>> _left_out([10, 10, 10], 30), _left_out([10] * 9, 60)
+    ((0, 0), (3, 7))
+    """
+    if sum(least) <= width:
+        return 0, 0
+    begin, end = 0, len(least)
+    room = width - NARROWEST + 3 * (len(least) - 1)  # what stands between columns that are left out is free, too
+    while begin < end:
+        at = begin if begin <= len(least) - end else end - 1
+        room -= least[at] + 3
+        if room < 0 and begin > 0:
+            break
+        begin, end = (begin + 1, end) if at == begin else (begin, at)
+    return (begin, end) if end - begin > 1 else (0, 0)
 
 
 def line(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:

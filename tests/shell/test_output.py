@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import pathlib
 from collections.abc import Iterator
@@ -48,6 +49,24 @@ def test_boxes(db: graphdb.Database) -> None:
     narrow = list(render.box(["a", "b"], [["x" * 100, "y" * 100]], 50))
     (width,) = {len(line) for line in narrow}
     assert 45 <= width <= 50
+
+
+def test_tables_wider_than_the_terminal_leave_out_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    for width, count in itertools.product(range(1, 150, 7), (1, 2, 3, 6, 7, 12, 300)):
+        names = [f"a long name {i}" for i in range(count)]
+        for draw, header in (render.table, 0), (render.box, 1):
+            lines = list(draw(names, [range(count), ["a longer value"] * count], width))
+            cells = [cell.strip() for cell in lines[header].strip("│").split("│")]
+            left_out = [int(cell.split()[1]) for cell in cells if cell.endswith(" more")]
+            assert sum(cell.startswith("a long na") for cell in cells) + sum(left_out) == count
+            assert len(left_out) <= 1
+            assert max(map(len, lines)) <= max(width, 27)  # two columns that are as narrow as they can be
+    monkeypatch.setenv("COLUMNS", "40")
+    with graphdb.connect(threads=1) as db:
+        query = "RETURN " + ", ".join(f"{i} AS column_{i}" for i in range(20)) + ";"
+        cut, whole = told(db, query, interactive=True)[0], told(db, query)[0]
+    assert "… 18 more" in cut
+    assert "column_7" in whole
 
 
 def test_tabs_and_lines_of_json_are_read_back(db: graphdb.Database) -> None:
