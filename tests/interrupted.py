@@ -1,11 +1,15 @@
-"""Interrupts at chosen lines, as Ctrl-C comes at any."""
+"""Interrupts at chosen lines, and at chosen calls of DuckDB, as Ctrl-C comes at any."""
 
 from __future__ import annotations
 
 import linecache
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any
+
+import graphdb
 
 
 def interrupted(run: Callable[[], object], at: int, files: tuple[str, ...]) -> KeyboardInterrupt | None:
@@ -45,3 +49,42 @@ def interrupted(run: Callable[[], object], at: int, files: tuple[str, ...]) -> K
     finally:
         sys.settrace(None)
     return None
+
+
+class Interrupting:
+    """DuckDB's connection of a database, which interrupts one of its calls, as Ctrl-C comes before it or after it."""
+
+    CALLS = frozenset(["execute", "executemany", "sql", "register", "unregister", "commit", "rollback", "cursor"])
+
+    def __init__(self, db: graphdb.Database) -> None:
+        connection = db._state.connection
+        self._raw: Any = connection.raw
+        self._left, self._after = -1, False
+        self.came = False
+        """Whether the interrupt came."""
+        self.calls = 0
+        """How many there were."""
+        connection.raw = self  # type: ignore[assignment]
+        connection.transactions._connection = connection.windows._raw = self  # type: ignore[assignment]
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._raw, name)
+        return partial(self._call, found) if name in self.CALLS else found
+
+    def _call(self, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        self._left -= 1
+        self.calls += 1
+        if self._left != -1:
+            return call(*arguments, **named)
+        self.came = True
+        if self._after:
+            call(*arguments, **named)
+        raise KeyboardInterrupt
+
+    def run(self, run: Callable[[], object], at: int, after: bool) -> bool:
+        """Run with an interrupt at a call, counted from 0; return whether it came."""
+        self._left, self._after, self.came = at + 1, after, False
+        with suppress(KeyboardInterrupt):
+            run()
+        self._left = -1
+        return self.came

@@ -101,9 +101,11 @@ class Transactions:
         if self.writing or self.changing:
             self.recover()
         while self.leftovers:
+            undo = self.leftovers[-1]
             with suppress(duckdb.Error, GraphDBError):
-                self.leftovers[-1]()
-            self.leftovers.pop()
+                undo()
+            if self.leftovers and self.leftovers[-1] == undo:  # some take themselves away
+                self.leftovers.pop()
 
     def atomic(self) -> Atomic:
         """Return a context manager: what is done inside is written as a whole or not at all.
