@@ -104,15 +104,13 @@ class Writing(Explaining):
             return foreach
         clause, rows = self._by_sets(stage, start, around)
         if clause is None:
-            rows = self._by_rows(stage, rows or self._rows_for_rows(stage, start))
-        else:
-            self._note(stage, "by sets")
-            rows = self._applied(clause)
+            return self._by_rows(stage, rows or self._rows_for_rows(stage, start))
+        self._note(stage, "by sets")
+        rows = self._applied(clause)
         for each in stage.inner:
-            if clause is not None or not _has_items(stage.by_row):
-                chosen = rows.chosen(MADE, bool(each.made)) if clause is None else self._chosen(rows, bool(each.made))
-                if chosen.count:
-                    self._stage(each, chosen, ())
+            chosen = self._chosen(rows, bool(each.made))
+            if chosen.count:
+                self._stage(each, chosen, ())
         return rows
 
     # --- by sets
@@ -174,12 +172,31 @@ class Writing(Explaining):
         self._merged = rows
         self._write()
         if isinstance(clause, ast.MergeClause):
-            made = self._row_merge.run(clause, rows.listed)
+            made = self._merged_and_set(stage, clause, rows)
         else:
             made = self._writer.run(clause, rows.listed)
         if not isinstance(clause, (ast.CreateClause, ast.MergeClause)):
             return rows
         return of_python(self._tables, made, rows, self._types_of(clause, stage.scope))
+
+    def _merged_and_set(self, stage: Stage, clause: ast.MergeClause, rows: Rows) -> list[Row]:
+        """Merge rows, and set what only subqueries say: after each row where another may find what is set for it."""
+        assert isinstance(stage.write, ast.MergeClause)
+        inner = () if clause.on_create or clause.on_match else stage.inner
+        if not inner:
+            return self._row_merge.run(clause, rows.listed)
+        made, types = [], self._types_of(clause, stage.scope)
+        together = self._row_merge.are_apart(stage.write, rows.listed)
+        for part in [rows.listed] if together else [[row] for row in rows.listed]:
+            self._merged = rows
+            new = self._row_merge.run(clause, part)
+            found = of_python(self._tables, [{**row} for row in new], rows, types)
+            for each in inner:
+                chosen = found.chosen(MADE, bool(each.made))
+                if chosen.count:
+                    self._stage(each, chosen, ())
+            made += new
+        return made
 
     @staticmethod
     def _types_of(clause: ast.CreateClause | ast.MergeClause, scope: Sequence[str]) -> dict[str, Type]:
@@ -294,8 +311,3 @@ class Writing(Explaining):
 def _may_go_on(stage: Stage) -> bool:
     """Whether anything may come of a stage that starts from no rows: a row of what is counted, or returned columns."""
     return stage.write is None or contains_aggregate(stage.reads)
-
-
-def _has_items(clause: object) -> bool:
-    """Whether a MERGE sets what it says itself, row by row; otherwise its inner stages do."""
-    return isinstance(clause, ast.MergeClause) and bool(clause.on_create or clause.on_match)

@@ -166,6 +166,8 @@ ROW_AFTER_ROW = {
     "MERGE (a)-[:R]->(:M)-[:R]->(b)": True,
     "MERGE (a)-[:R]->(n)-[:R]->(m)": False,
     "MERGE (n:N {id: i})-[:R]->(b)-[:S]->(m:M)": False,
+    "MERGE (n:N {id: i}) ON CREATE SET n.id = j ON MATCH SET n.c = COUNT { (n)--() }": False,
+    "MERGE (n:N {id: i}) ON CREATE SET n.id = j + COUNT { (a)-->() } ON MATCH SET n.d = coalesce(n.d, 0) + 1": False,
 }
 """What rows may find though others made it for other ends; whether it goes by sets."""
 

@@ -35,10 +35,13 @@ class RowMerge:
         self._writer.prepare(clause, rows)
         return self._run(clause, rows) if rows else []
 
+    def are_apart(self, clause: ast.MergeClause, rows: list[Row]) -> bool:
+        """Whether no row finds what another has made or set, unless both ask for the same."""
+        return len(rows) < 2 or apart(clause, rows[0], _holding(rows), partial(self._keys, rows))
+
     def _run(self, clause: ast.MergeClause, rows: list[Row]) -> list[Row]:
         asked = self._asked(clause.pattern, rows)
-        alone = len(rows) < 2 or apart(clause, rows[0], _holding(rows), partial(self._keys, rows))
-        if not alone or any(map(_of_several_kinds, zip(*asked, strict=True))):
+        if not self.are_apart(clause, rows) or any(map(_of_several_kinds, zip(*asked, strict=True))):
             return [new for row in rows for new in self._run(clause, [row])]
         found = self._found(clause.pattern, rows)
         made: dict[Any, Row] = {}
