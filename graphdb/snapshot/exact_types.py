@@ -34,7 +34,7 @@ class Form:
     test: str
     """SQL of whether a text has this form, over the alias ``l`` of the literal table."""
     value: str
-    """SQL of the value of such a text."""
+    """SQL of the value of such a text; of any other it fails not, for DuckDB may compute it before it is chosen."""
 
 
 _INTEGER = "-?[0-9]{1,18}"
@@ -53,10 +53,14 @@ def _list(element: Type, item: str, value: str) -> Form:
 
 
 _LISTS = (
-    _list(INTEGER, _INTEGER, "CAST(l.text AS BIGINT[])"),
-    _list(FLOAT, _FLOAT, "CAST(l.text AS DOUBLE[])"),
-    _list(STRING, _STRING, "from_json(l.text, '[\"VARCHAR\"]')"),
-    _list(BOOLEAN, _BOOLEAN, "CAST(l.text AS BOOLEAN[])"),
+    _list(INTEGER, _INTEGER, "TRY_CAST(l.text AS BIGINT[])"),
+    _list(FLOAT, _FLOAT, "TRY_CAST(l.text AS DOUBLE[])"),
+    _list(
+        STRING,
+        _STRING,
+        "CASE WHEN starts_with(l.text, '[') AND json_valid(l.text) THEN from_json(l.text, '[\"VARCHAR\"]') END",
+    ),
+    _list(BOOLEAN, _BOOLEAN, "TRY_CAST(l.text AS BOOLEAN[])"),
 )
 
 _IS_DURATION, _DURATION = duration_of("l.text")

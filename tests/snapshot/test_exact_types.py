@@ -11,6 +11,8 @@ import pytest
 
 import graphdb
 from graphdb import GraphDBError
+from graphdb.common.values.terms import XSD
+from graphdb.snapshot.exact_types import _FORMS
 from tests.fuzz import scaled
 
 NUMBERS = [0.0, -0.0, 1.5, -2.25, 1e20, 1e-7, 1e300, 5e-324, float("inf"), float("-inf"), float("nan"), 0.1]
@@ -150,3 +152,14 @@ def test_values_are_those_of_the_evaluator(seed: int, edges: bool) -> None:
                 write(draw.choice([1, 2]), draw.choice([kind, kind, *(name for name in ITEMS if name != "dates")]))
             if draw.random() < 0.3:
                 db.query(f"MATCH {'()-[n:N {i: 0}]->()' if edges else '(n:N {i: 0})'} SET n.p = null")
+
+
+def test_no_text_fails_that_another_property_has() -> None:
+    """DuckDB may compute values of all literals, before it chooses those of one property."""
+    texts = [*TEXTS, "[", "[1, 2]", "[1.5]", "[[1]]", '[{"a": 1}]', "[1,", "[NaN]", "[x]", "5", "P", "P1D", "-P1Y2M"]
+    texts += ["PT0.5S", "P99999999999999999999D", "[99999999999999999999]"]
+    with graphdb.connect(threads=1) as db:
+        db.query("UNWIND $texts AS t CREATE (:T {t: t})", texts=texts)
+        literals = f"(SELECT text, '{XSD}duration' AS datatype FROM _graphdb.literal) l"
+        for form in (form for forms in _FORMS.values() for form in forms):
+            assert len(db.sql(f"SELECT {form.value} FROM {literals}").fetchall()) >= len(texts) - 1

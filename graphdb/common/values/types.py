@@ -240,7 +240,7 @@ def single_kind(mask: int) -> Kind | None:
 def literal_sql(alias: str, type: Type) -> str:
     """Return SQL for the value of a row ``alias`` of the literal table as ``type``."""
     if type.base is Base.DECIMAL:
-        return f"CAST({_VALUE[Base.DECIMAL].format(alias)} AS DECIMAL(38, {type.scale}))"
+        return f"TRY_CAST({_VALUE[Base.DECIMAL].format(alias)} AS DECIMAL(38, {type.scale}))"
     if type.base is Base.MOMENT:
         found = f'struct_pack(moment := make_timestamptz({alias}.moment), "offset" := {_offset(alias + ".text")})'
         return f"CASE WHEN {alias}.kind = {Kind.ZONED:d} THEN {found} END"
