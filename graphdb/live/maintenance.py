@@ -41,6 +41,7 @@ from graphdb.live.rows.of_matches import Rows
 from graphdb.live.rows.whole import WholeAnswers
 from graphdb.live.standing import UNCONCERNED, Branch, Standing, Took
 from graphdb.plan.executor import Overran
+from graphdb.sql.computing import Beforehand
 
 if TYPE_CHECKING:
     import duckdb
@@ -205,7 +206,7 @@ class Maintenance:
             batches = self._batches(raw, each, net, snapshot)
             if not isinstance(batches, str):
                 return self._matched(raw, each, batches, snapshot, batch)
-        except NotSupportedError:  # of vertices, as coalesce(a.k, 0) of values that are several by now
+        except (NotSupportedError, Beforehand):  # of vertices, as coalesce(a.k, 0) of values that are several by now
             each.forget()
             return "Python computes a condition of it", None
         each.lose_matchers()

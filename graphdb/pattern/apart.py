@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import conjuncts
+from graphdb.pattern.failing import computes
 from graphdb.pattern.free import free_variables, subqueries_in
 from graphdb.pattern.paths.lengths import all_hold
 
@@ -60,9 +61,12 @@ def apart(
     components.sort(key=lambda each: bool(each.takes) or not empty((path for _, path in each.paths), said))
     given = [component for component in components if (component.names | component.takes) & set(known)]
     linked = len(given) > 1 or any(component.takes.difference(known) for component in components)
+    before = 0
     for i, condition in where:
         names = free_variables(condition)
         last = max((n for n, component in enumerate(components) if component.names & names), default=0)
+        last = max(last, before) if computes(condition) else last  # of matches that fulfil those before it
+        before = max(last, before)
         components[last].conditions.append((i, condition))
         crosses = sum(bool(component.names & names) for component in components) > 1
         linked |= crosses and any(isinstance(part, ast.Property) for part in walk(condition))

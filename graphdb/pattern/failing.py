@@ -55,6 +55,14 @@ def can_fail(condition: ast.Expression, names: Names, text: str) -> bool:
     return False
 
 
+def computes(condition: ast.Expression) -> bool:
+    """Whether arithmetic in a condition may fail, whatever the values are of: zeros, and numbers out of range."""
+    return any(
+        isinstance(part, ast.Binary) or (isinstance(part, ast.Unary) and part.operator != "NOT")
+        for part in walk(condition)
+    )
+
+
 def _is_mixed(node: ast.Expression, names: Names, text: str) -> bool:
     """Whether there are properties in an expression whose values have several types."""
     return any(kinds & ~_TEXTS and kinds.bit_count() > 1 for kinds in _kinds(node, names, text))

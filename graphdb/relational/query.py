@@ -110,9 +110,10 @@ class QueryRun(ProgramRun):
         items = expand_star(query.returns, bound)
         needs = wanted(query.returns, items, bound, window)
         # The SQL is written before the match runs, so that every mistake is reported before any work is done.
-        if needs.count_only and query.matches:
-            projection = counted(items, window)
-        else:
+        try:
+            if needs.count_only and query.matches:
+                plan = self._plan(bound, needs) if planned else None
+                return Prepared(plan, needs, counted(items, window), bound)
             relation, beside = bindings_of(bound, self._snapshot.edges), BesideBindings(self._snapshot)
             compiler = ProjectionCompiler(
                 self._snapshot,
@@ -122,13 +123,11 @@ class QueryRun(ProgramRun):
                 bound,
                 beside=beside,
             )
-            try:
-                projection = compiler.project(query.returns, items, window, written=True, gather_late=planned)
-                plan = self._plan(bound, needs) if query.matches and planned else None
-            except Beforehand:
-                return None
-            return Prepared(plan, needs, projection, bound, beside=beside.columns if query.matches else ())
-        return Prepared(self._plan(bound, needs) if planned else None, needs, projection, bound)
+            projection = compiler.project(query.returns, items, window, written=True, gather_late=planned)
+            plan = self._plan(bound, needs) if query.matches and planned else None
+        except Beforehand:
+            return None
+        return Prepared(plan, needs, projection, bound, beside=beside.columns if query.matches else ())
 
     def _is_one_pattern(self, matches: Sequence[ast.MatchClause]) -> bool:
         """Whether MATCH clauses are matched together, by one plan for each length of their paths."""

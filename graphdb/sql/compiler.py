@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
@@ -26,7 +26,7 @@ from graphdb.pattern.names import Names
 from graphdb.sql.computing import Beforehand, Computing
 from graphdb.sql.constants import constant
 from graphdb.sql.from_clause import Rows
-from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, Effects, SqlValue, member, named, some
+from graphdb.sql.value import NO_EFFECTS, RAISES, Effects, SqlValue, member, named, some
 
 Made = TypeVar("Made")
 
@@ -273,14 +273,22 @@ class Compiler(ABC):
         tested = f"CASE union_tag({value.sql}) WHEN 'boolean' THEN {truth} ELSE {error} END"
         return f"CASE WHEN {value.sql} IS NOT NULL THEN {tested} END"
 
-    def row_condition(self, node: ast.Expression) -> str:
-        """Return the SQL of a condition for WHERE, which DuckDB evaluates on whole rows only.
+    def row_conditions(self, nodes: Iterable[ast.Expression]) -> list[str]:
+        """Return SQL of conditions for WHERE, all of which rows have to fulfil; DuckDB evaluates it on whole rows only.
 
-        DuckDB would test a condition on one joined table before the join, where one that can fail fails for nothing.
-        What is volatile stays where it stands.
+        DuckDB tests conditions in any order, and one on a joined table before the join.  One that can fail is tested
+        of rows that fulfil those before it: what is volatile stays where it stands.
         """
-        value = self._with_effects(lambda: SqlValue(self.filter(node), BOOLEAN))
-        return f"CASE WHEN random() >= 0 THEN {value.sql} END" if value.can_fail else value.sql
+        tests, before = [], "random() >= 0"
+        for node in nodes:
+            value = self._with_effects(lambda node=node: SqlValue(self.filter(node), BOOLEAN))  # type: ignore[misc]
+            if value.can_fail:
+                tests.append(f"CASE WHEN {before} THEN {value.sql} END")
+                before = tests[-1]
+            else:
+                tests.append(value.sql)
+                before = f"{before} AND ({value.sql})"
+        return tests
 
     def one(self, node: ast.Expression) -> SqlValue:
         """Compile to a single value: a multi-valued property must have just one there."""
@@ -307,7 +315,7 @@ class Compiler(ABC):
             "match the property as an edge to get each of them"
         )
         sql = f"CASE WHEN len({value.sql}) > 1 THEN {error} ELSE ({value.sql})[1] END"
-        return SqlValue(sql, value.type.element, bases=value.bases, effects=value.effects | CAN_FAIL)
+        return SqlValue(sql, value.type.element, bases=value.bases, effects=value.effects | RAISES)
 
     def value_of(self, value: SqlValue, *, or_text: bool = False) -> SqlValue:
         """Return a literal vertex as its value (NULL where it is a resource), other values as they are.

@@ -34,7 +34,7 @@ from graphdb.snapshot.properties import Properties
 from graphdb.snapshot.property_arrays import SMALL
 from graphdb.snapshot.property_types import property_relation
 from graphdb.sql.long_texts import LongTexts
-from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, SUBQUERY, Effects, SqlValue
+from graphdb.sql.value import NO_EFFECTS, RAISES, SUBQUERY, Effects, SqlValue
 from graphdb.sql.value import column as column_of_rows
 from graphdb.storage.catalog import EdgeLabel
 
@@ -158,7 +158,7 @@ class Rows:
 
     def error(self, message: str) -> str:
         """Return SQL that ends the run with an error of the query's own."""
-        self.note(CAN_FAIL)
+        self.note(RAISES)
         return f"error({self.parameters.add(message)})"
 
     def value(self, vertex: SqlValue, label: EdgeLabel) -> SqlValue:
@@ -204,7 +204,7 @@ class Rows:
             sql=self._unless_deleted(element, value.sql),
             table=None,
             atomic=False,
-            effects=value.effects | CAN_FAIL,
+            effects=value.effects | RAISES,
         )
 
     def _unless_deleted(self, element: SqlValue, sql: str) -> str:

@@ -48,7 +48,7 @@ from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables
 from graphdb.pattern.rename import renamed
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.computing import Beforehand, Computing, Input
-from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, SqlValue, as_list, column
+from graphdb.sql.value import NO_EFFECTS, RAISES, SqlValue, as_list, column
 from graphdb.sql.value import VOLATILE as VOLATILE_EFFECT
 from graphdb.storage.catalog import EdgeLabel
 
@@ -97,7 +97,7 @@ def _call(
     sql = computing.call(type, [each.sql for each in found.inputs], volatile=volatile)
     effects = VOLATILE_EFFECT if volatile else NO_EFFECTS
     if wanted is not None or _can_fail(rewritten):  # a value of another type than is wanted is an error
-        effects |= CAN_FAIL
+        effects |= RAISES
     return SqlValue(sql, type, effects=effects)
 
 
@@ -125,7 +125,7 @@ def computed_over_rows(c: Compiler, node: ast.Expression) -> OverRows:
     value = column("value", type)
     if _can_fail(rewritten):
         failed = computing.fails(type, "b.failed")
-        value = SqlValue(f"CASE WHEN b.failed IS NULL THEN b.value ELSE {failed} END", type, effects=CAN_FAIL)
+        value = SqlValue(f"CASE WHEN b.failed IS NULL THEN b.value ELSE {failed} END", type, effects=RAISES)
     return OverRows(found.inputs, computing.over_rows(), value)
 
 

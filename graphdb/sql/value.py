@@ -33,7 +33,9 @@ class Effects:
     """What evaluating SQL does or needs besides yielding a value; ``|`` is the union of that of several operands."""
 
     can_fail: bool = False
-    """Whether it may raise an error of the query's own."""
+    """Whether it may raise an error: one of the query's own, or that a number is out of range."""
+    raises: bool = False
+    """Whether SQL of it raises one of the query's own, which DuckDB catches nowhere."""
     volatile: bool = False
     """Whether evaluating it once more may yield something else."""
     subquery: bool = False
@@ -48,6 +50,7 @@ class Effects:
             return other
         return Effects(
             self.can_fail or other.can_fail,
+            self.raises or other.raises,
             self.volatile or other.volatile,
             self.subquery or other.subquery,
             self.reads | other.reads,
@@ -61,6 +64,7 @@ class Effects:
 
 NO_EFFECTS = Effects()
 CAN_FAIL = Effects(can_fail=True)
+RAISES = Effects(can_fail=True, raises=True)
 VOLATILE = Effects(volatile=True)
 SUBQUERY = Effects(subquery=True)
 
@@ -109,7 +113,7 @@ class SqlValue:
 
     @property
     def can_fail(self) -> bool:
-        """Whether evaluating it may raise an error of the query's own."""
+        """Whether evaluating it may raise an error."""
         return self.effects.can_fail
 
     @property

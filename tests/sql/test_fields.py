@@ -161,7 +161,8 @@ def test_effects_are_those_of_all_that_a_value_is_made_of(
         db.explain(text)
     for value in compiled:
         if "_graphdb_call" not in value.sql or "error(" in value.sql:  # what Python computes may fail, too
-            assert value.can_fail == ("error(" in value.sql), value.sql
+            assert value.effects.raises == ("error(" in value.sql), value.sql
+            assert value.can_fail or not value.effects.raises
         assert value.subquery == ("(SELECT " in value.sql), value.sql
         if value.column is not None:
             assert value.sql.endswith(f".{value.column}"), value.sql

@@ -6,9 +6,9 @@ Every condition on a single vertex becomes a sorted array of data vertices here;
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -341,11 +341,11 @@ class Candidates:
         plain = value.type.element if value.type.base is Base.LIST else value.type
         if plain is None or plain.base not in (Base.INTEGER, Base.STRING) or value.many or rows.joins:
             return _UNKNOWN
-        if value.can_fail or value.volatile or value.subquery:
+        if value.effects.raises or value.volatile or value.subquery:
             return _UNKNOWN
-        sql = f"SELECT {value.sql} AS value"
+        sql = f"SELECT TRY({value.sql}) AS value"
         ((found,),) = self._snapshot.connection.rows(sql, parameters.used(sql))
-        return found
+        return _UNKNOWN if found is None else found
 
     def _in_sql(self, key: ast.KeyName) -> bool:
         """Whether SQL has a type for the values of a property, as they are now."""
@@ -367,23 +367,24 @@ class Candidates:
         known: dict[ast.Expression, SqlValue] = {ast.Property(ast.Variable(info.name), key): value}
         scope = Scope({info.name: column("subject", NODE, "p")}, known)
         compiler = ExpressionCompiler(self._text, names, self._arguments, rows, scope, self._snapshot.computing)
-        where = " AND ".join(_tested(compiler, condition) for condition in conditions)
-        tested = f"p {rows.joins} WHERE ({where})"
+        test = _tested(compiler, conditions)
+        tested = f"p {rows.joins} WHERE ({test.where})"
         view = self._snapshot.connection.temporary()
         if near is None:
-            array = None if rows.joins or "p.subject" in where else unchanged(self._snapshot, label)
+            array = None if rows.joins or "p.subject" in test.where else unchanged(self._snapshot, label)
             if array is None:
-                return self._ids(f"SELECT p.subject AS id FROM {found.relation} {tested}", parameters)
+                sql = f"SELECT p.subject AS id{test.failed} FROM {found.relation} {tested}"
+                return self._ids(sql, parameters, test)
             # Each value is tested once, whoever has it, and without a table of DuckDB's.
             values = arrow.table({"place": np.arange(len(array.values)), "value": array.values})
             with self._snapshot.connection.view(view, values):
-                sql = f"SELECT p.place AS id FROM {view} {tested} AND p.value IS NOT NULL"
-                standing = self._snapshot.connection.columns(sql, parameters.used(sql))["id"]
+                sql = f"SELECT p.place AS id{test.failed} FROM {view} {tested} AND p.value IS NOT NULL"
+                standing = self._columns(sql, parameters, test)
             return self._as_vertices(array.standing_at(standing))
         ids = numbers(self._snapshot.store.to_terms(near))
         values = arrow.table({"subject": ids, "value": self._snapshot.properties.gather(label, ids)})
         with self._snapshot.connection.view(view, values):
-            return self._ids(f"SELECT p.subject AS id FROM {view} {tested}", parameters)
+            return self._ids(f"SELECT p.subject AS id{test.failed} FROM {view} {tested}", parameters, test)
 
     def _by_sql(self, bound: BoundPattern, number: int, conditions: Sequence[ast.Expression], known: Ids | None) -> Ids:
         """Vertices that fulfil any other conditions, tested over all that the vertex could be."""
@@ -394,13 +395,14 @@ class Candidates:
         compiler = ExpressionCompiler(
             self._text, self._snapshot.names, self._arguments, rows, scope, self._snapshot.computing
         )
-        where = " AND ".join(_tested(compiler, condition) for condition in conditions)
+        test = _tested(compiler, conditions)
         everything = self._everything(bound, number) if known is None else None
         with self._snapshot.connection.view(
             "_graphdb_universe", {"id": known if known is not None else np.empty(0, np.int64)}
         ):
             source = everything or "_graphdb_universe"
-            return self._ids(f"SELECT u.id AS id FROM {source} u {rows.joins} WHERE {where}", parameters)
+            sql = f"SELECT u.id AS id{test.failed} FROM {source} u {rows.joins} WHERE {test.where}"
+            return self._ids(sql, parameters, test)
 
     def _everything(self, bound: BoundPattern, number: int) -> str:
         """Return a relation of all terms that the vertex's edges admit: the ends of its rarest label, or all."""
@@ -425,10 +427,16 @@ class Candidates:
     def _rows(self, parameters: Parameters) -> Rows:
         return self._snapshot.rows(parameters, self._text, self._arguments)
 
-    def _ids(self, sql: str, parameters: Parameters) -> Ids:
-        return self._as_vertices(
-            np.asarray(self._snapshot.connection.columns(sql, parameters.used(sql))["id"], np.int64)
-        )
+    def _ids(self, sql: str, parameters: Parameters, test: _Test) -> Ids:
+        return self._as_vertices(np.asarray(self._columns(sql, parameters, test), np.int64))
+
+    def _columns(self, sql: str, parameters: Parameters, test: _Test) -> NDArray[Any]:
+        """Return the column ``id`` of the rows that pass a test."""
+        columns = self._snapshot.connection.columns(sql, parameters.used(sql))
+        for number, condition in enumerate(test.failing):
+            if columns[f"failed{number}"].any():
+                raise Beforehand(condition)
+        return columns["id"]
 
     def _as_vertices(self, terms: Ids) -> Ids:
         """Return the vertices of terms that were read, each once and sorted."""
@@ -458,9 +466,29 @@ class Candidates:
         return " ".join(self._text[node.span.start : node.span.end].split())
 
 
-def _tested(compiler: Compiler, condition: ast.Expression) -> str:
-    """Return the SQL of a condition of a vertex; one that some values fail at is tested after the match."""
-    sql = compiler.filter(condition)
-    if compiler.rows.noted.mistaken:
-        raise Beforehand(condition)
-    return sql
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """Whether vertices fulfil conditions, in SQL that fails for none of them."""
+
+    where: str
+    failed: str
+    """Columns that say of those which pass whether a condition could not be computed."""
+    failing: Sequence[ast.Expression]
+    """These conditions: if one was not, it is tested after the match, of what the match comes to."""
+
+
+def _tested(compiler: Compiler, conditions: Sequence[ast.Expression]) -> _Test:
+    """Return the SQL of a vertex's conditions; one that some types of values fail at is tested after the match."""
+    tests, failed = [], ""
+    failing: list[ast.Expression] = []
+    for condition in conditions:
+        sql, effects = compiler.collected(lambda condition=condition: compiler.filter(condition))  # type: ignore[misc]
+        if compiler.rows.noted.mistaken:
+            raise Beforehand(condition)
+        if effects.can_fail and not (effects.raises or effects.volatile or effects.subquery):
+            tried = f"TRY(coalesce({sql}, FALSE))"
+            failed += f", {tried} IS NULL AS failed{len(failing)}"
+            failing.append(condition)
+            sql = f"{tried} IS NOT FALSE"
+        tests.append(sql)
+    return _Test(" AND ".join(tests), failed, failing)

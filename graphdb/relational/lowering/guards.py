@@ -11,11 +11,21 @@ from dataclasses import replace
 
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.pattern.free import free_variables
+from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.paths.lengths import all_hold
 
 _SAFE = (ast.Variable, ast.Property, ast.Literal, ast.Parameter, ast.ListLiteral)
 """What fails for no row."""
+_COMPUTED = (ast.Binary, ast.Unary, ast.FunctionCall, ast.Subscript, ast.Slice)
+"""What may fail for some."""
+
+
+def may_fail(condition: ast.Expression) -> bool:
+    """Whether a condition computes what may fail for some rows; subqueries, of which other steps are made, do not."""
+    parts = [*walk(condition)]
+    return any(isinstance(part, _COMPUTED) for part in parts) and not any(
+        isinstance(part, SUBQUERIES) for part in parts
+    )
 
 
 def guarded(
@@ -37,25 +47,33 @@ def guarded(
     if not rows:
         return [*conditions]
     sides = [is_of_rows(each) for each in conditions]
-    guards = {}
-    for side in (True, False):
-        alone = [each for each, of in zip(conditions, sides, strict=True) if of is side]
-        guards[side] = all_hold(alone, alone[0].span) if alone else None
 
-    def computed(operand: ast.Expression) -> ast.Expression:
+    def guard(side: bool, at: int) -> ast.Expression | None:
+        """Return the conditions on one side that guard a place's: those behind it only where none can fail."""
+        alone = [
+            each
+            for i, (each, of) in enumerate(zip(conditions, sides, strict=True))
+            if of is side and (i < at or not may_fail(each))
+        ]
+        return all_hold(alone, alone[0].span) if alone else None
+
+    def computed(operand: ast.Expression, at: int) -> ast.Expression:
         safe = all(isinstance(part, _SAFE) for part in walk(operand) if isinstance(part, ast.Expression))
         side = None if safe else is_of_rows(operand)
-        guard = None if side is None else guards[side]
-        return operand if guard is None else ast.Case(None, (((guard,), operand),), None, operand.span)
+        test = None if side is None else guard(side, at)
+        return operand if test is None else ast.Case(None, (((test,), operand),), None, operand.span)
 
-    def change(condition: ast.Expression) -> ast.Expression:
+    def change(condition: ast.Expression, at: int) -> ast.Expression:
         if isinstance(condition, ast.Comparison) and "<>" not in condition.operators:
-            return replace(condition, operands=tuple(map(computed, condition.operands)))
+            return replace(condition, operands=tuple(computed(operand, at) for operand in condition.operands))
         if isinstance(condition, ast.In):
-            return replace(condition, collection=computed(condition.collection))
+            return replace(condition, collection=computed(condition.collection, at))
         return condition
 
-    return [each if side is not None else change(each) for each, side in zip(conditions, sides, strict=True)]
+    return [
+        each if side is not None else change(each, i)
+        for i, (each, side) in enumerate(zip(conditions, sides, strict=True))
+    ]
 
 
 def behind_guard(operand: ast.Expression) -> ast.Expression:

@@ -12,6 +12,7 @@ from graphdb.common.values.types import EDGE, INTEGER, NODE, Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import MOST, BoundPattern, bind, conjuncts, size_of
+from graphdb.pattern.failing import can_fail
 from graphdb.pattern.free import SUBQUERIES, free_variables, subqueries_in
 from graphdb.pattern.graph import Duplicates, PatternGraph, Wanted
 from graphdb.pattern.paths.lengths import all_hold
@@ -19,7 +20,7 @@ from graphdb.pattern.paths.unroll import is_plain
 from graphdb.pattern.rename import rewritten
 from graphdb.relational.arguments import Arguments
 from graphdb.relational.edges.parallel_edges import resolve_edges
-from graphdb.relational.lowering.guards import guarded
+from graphdb.relational.lowering.guards import guarded, may_fail
 from graphdb.relational.lowering.join_conditions import apart_of, asks, computed_of_rows, computed_of_sides
 from graphdb.relational.lowering.needs import available, is_of, needs_of, only, read_beside
 from graphdb.relational.program import AnyStep, Counted, Given, Joined, Matched, Rows, Step
@@ -135,12 +136,16 @@ class Joins:
             return replace(node, where=None)
 
         conditions = tuple(conjuncts(match.where))
-        waiting += [each for each in conditions if waits(each)]
+        for each in conditions:
+            if waits(each) or (waiting and may_fail(each)):  # of what fulfils those before it
+                waiting.append(each)
         patterns = rewritten(match.patterns, without) if self._is_plain(match) else match.patterns
         if not waiting:
             return match
         later += waiting
-        return replace(match, patterns=patterns, where=all_hold([c for c in conditions if not waits(c)], match.span))
+        return replace(
+            match, patterns=patterns, where=all_hold([c for c in conditions if c not in waiting], match.span)
+        )
 
     # --- matches
 
@@ -346,8 +351,15 @@ class Joins:
             yield from (part for part in reversed(parts) if part in self._beforehand)
 
     def _table(self, relation: Relation, keep: Collection[str]) -> Relation:
-        """Return the rows that fulfil the conditions as a table; what waits for a subquery stays to be tested."""
-        waiting = tuple(c for c in relation.where if any(s not in relation.known for s in self._aside(c)))
+        """Return the rows that fulfil the conditions as a table; what waits for a subquery stays to be tested.
+
+        So does what can fail behind such a condition: of rows that this one excludes it must not be asked.
+        """
+        waiting: tuple[ast.Expression, ...] = ()
+        for each in relation.where:
+            waits = any(part not in relation.known for part in self._aside(each))
+            if waits or (waiting and can_fail(each, self._snapshot.names, self._text)):
+                waiting = (*waiting, each)
         ready = tuple(c for c in relation.where if c not in waiting) if waiting else relation.where
         if len(ready) > MOST_OPERANDS:
             later = (*ready[MOST_OPERANDS:], *waiting)

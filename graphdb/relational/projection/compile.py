@@ -85,7 +85,7 @@ class ProjectionCompiler(RelationCompiler):
         )
         compiler = self._compiler(rows, scope)
         conditions = self._compiler(rows, Scope(self._variables, relation.known))
-        where = [conditions.row_condition(condition) for condition in relation.where]
+        where = conditions.row_conditions(relation.where)
         if aggregated and combines_aggregates(items):
             raise NotSupportedError("what stands beside aggregates is put together in a second step")
         if not grouped:

@@ -74,7 +74,7 @@ class RelationCompiler:
         """
         rows = self._rows(self._beside)
         compiler = self._compiler(rows, Scope(self._variables, self._relation.known))
-        where = [compiler.row_condition(condition) for condition in self._relation.where]
+        where = compiler.row_conditions(self._relation.where)
         values = {name: compiler.native(node) for name, node in expressions.items()}
         if any(
             value.many or value.can_fail or value.volatile or value.type.base is Base.ANY for value in values.values()
@@ -118,7 +118,7 @@ class RelationCompiler:
         rows, relation = self._rows(self._beside), self._relation
         asked_first = self._with_names((relation.where, () if unwound is None else unwound.source))
         compiler = self._compiler(rows, Scope(self._variables, asked_first.known))
-        where = [compiler.row_condition(condition) for condition in relation.where]
+        where = compiler.row_conditions(relation.where)
         values = {name: relation.variables[name] for name in names}
         for variable, type in (types or {}).items():
             if values[variable.name].type.base is Base.NULL:

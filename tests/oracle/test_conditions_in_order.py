@@ -1,0 +1,122 @@
+"""A condition that fails for some values is tested of no row that an earlier condition excludes.
+
+The oracle is Python's ``all(...)``, over integers without bounds, but that null excludes nothing.  Where it comes to no number out of range and to
+no division by zero, neither must a query, wherever it looks for its rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import takewhile
+
+import pytest
+
+import graphdb
+from graphdb.common.errors import ExecutionError
+from tests.fuzz import scaled
+
+LARGEST = 2**63 - 1
+VERTICES = [(1, LARGEST), (2, -LARGEST - 1), (3, 5), (1, 1), (3, 0), (2, 2**62), (1, None), (None, 7)]
+Vertex = tuple[int | None, int | None]
+
+
+class OutOfRange(ArithmeticError):
+    """A number takes more than 64 bits."""
+
+
+def fits(number: int) -> int:
+    if not -LARGEST - 1 <= number <= LARGEST:
+        raise OutOfRange
+    return number
+
+
+def known(compute: Callable[..., bool]) -> Callable[..., bool | None]:
+    """Null where an operand is."""
+    return lambda *operands: None if None in operands else compute(*operands)
+
+
+ALONE: dict[str, Callable[[Vertex], bool | None]] = {
+    "{}.x = 3": lambda v: known(lambda x: x == 3)(v[0]),
+    "{}.x <> 2": lambda v: known(lambda x: x != 2)(v[0]),
+    "{}.i < 6": lambda v: known(lambda i: i < 6)(v[1]),
+    "{}.i <> 0": lambda v: known(lambda i: i != 0)(v[1]),
+    "{}.i * {}.x < 9": lambda v: known(lambda x, i: fits(i * x) < 9)(*v),
+    "-{}.i < {}.x": lambda v: known(lambda x, i: fits(-i) < x)(*v),
+    "abs({}.i) % 2 = 1": lambda v: known(lambda i: fits(abs(i)) % 2 == 1)(v[1]),
+    "10 / {}.i < 9": lambda v: known(lambda i: (10 // abs(i)) * (1 if i > 0 else -1) < 9)(v[1]),
+}
+BETWEEN: dict[str, Callable[[Vertex, Vertex], bool | None]] = {
+    "a.x = b.x": lambda a, b: known(lambda x, y: x == y)(a[0], b[0]),
+    "a.i < b.i": lambda a, b: known(lambda x, y: x < y)(a[1], b[1]),
+    "a.i - b.i > -2": lambda a, b: known(lambda x, y: fits(x - y) > -2)(a[1], b[1]),
+    "a.i + b.x <> 6": lambda a, b: known(lambda x, y: fits(x + y) != 6)(a[1], b[0]),
+    "a.x / b.i = 0": lambda a, b: known(lambda x, y: abs(x) // abs(y) == 0)(a[0], b[1]),
+}
+FORMS = [
+    "MATCH (a:V), (b:V) WHERE {} RETURN id(a), id(b)",
+    "MATCH (a:V), (b:V) WITH a, b WHERE {} RETURN id(a), id(b)",
+    "MATCH (a:V) WITH collect(a) AS l MATCH (b:V) UNWIND l AS a WITH a, b WHERE {} RETURN id(a), id(b)",
+    "MATCH (a:V) MATCH (b:V) WITH a, b, {} AS holds WHERE holds RETURN id(a), id(b)",
+    "MATCH (a:V), (b:V) UNWIND [x IN [1] WHERE {}] AS x RETURN id(a), id(b)",
+    "MATCH (a:V) CALL (a) {{ MATCH (b:V) WHERE {} RETURN b }} RETURN id(a), id(b)",
+    "MATCH (a:V), (b:V) WITH a, b, CASE WHEN {} THEN 1 END AS x WHERE x = 1 RETURN id(a), id(b)",
+]
+
+
+@pytest.fixture(scope="module")
+def db() -> Iterator[graphdb.Database]:
+    with graphdb.connect(device="cpu", threads=1) as opened:
+        opened.query(
+            "UNWIND $rows AS row CREATE (:V {k: row[2], x: row[0], i: row[1]})",
+            rows=[[*v, k] for k, v in enumerate(VERTICES)],
+        )
+        opened.query("CREATE (:Other {x: 3, i: 0}), (:Other {x: 1, i: $least})", least=-LARGEST - 1)
+        yield opened
+
+
+def expected(conditions: list[Callable[[Vertex, Vertex], bool | None]]) -> tuple[Counter[tuple[int, int]], bool]:
+    """The pairs for which all conditions hold, and whether one fails for a pair for which those before it hold."""
+    found, fails = Counter[tuple[int, int]](), False
+    for (i, a), (j, b) in itertools.product(enumerate(VERTICES), repeat=2):
+        try:
+            tested = [*takewhile(lambda each: each is not False, (holds(a, b) for holds in conditions))]
+            found[i, j] = len(tested) == len(conditions) and None not in tested
+        except ArithmeticError:
+            fails = True
+    return +found, fails
+
+
+EVERY = dict(BETWEEN)
+for _text, _holds in ALONE.items():
+    EVERY[_text.replace("{}", "a")] = lambda a, b, holds=_holds: holds(a)  # type: ignore[misc]
+    EVERY[_text.replace("{}", "b")] = lambda a, b, holds=_holds: holds(b)  # type: ignore[misc]
+
+
+def drawn(dice: random.Random) -> tuple[list[str], Counter[tuple[int, int]]]:
+    """Conditions one of which would fail without those before it, and the pairs for which all of them hold."""
+    while True:
+        texts = dice.sample([*EVERY], dice.randint(2, 4))
+        found, fails = expected([EVERY[text] for text in texts])
+        if not fails and any(expected([EVERY[text]])[1] for text in texts):
+            return texts, found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_conditions_fail_only_where_they_are_asked(db: graphdb.Database, seed: int) -> None:
+    dice = random.Random(seed)
+    numbers = dict(db.query("MATCH (v:V) RETURN id(v), v.k").fetchall())
+    for _ in range(scaled(150)):
+        conditions, pairs = drawn(dice)
+        text = dice.choice(FORMS).format(" AND ".join(conditions))
+        found = Counter((numbers[a], numbers[b]) for a, b in db.query(text).fetchall())
+        assert found == pairs, text
+
+
+def test_a_condition_fails_where_it_is_asked(db: graphdb.Database) -> None:
+    for text, (holds, form) in itertools.product(EVERY, itertools.product(["true", "a.k >= 0"], FORMS)):
+        if expected([EVERY[text]])[1]:
+            with pytest.raises(ExecutionError, match=r"out of range|division by zero"):
+                db.query(form.format(f"{holds} AND {text}"))
