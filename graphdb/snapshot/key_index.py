@@ -44,6 +44,11 @@ MOST = 1000
 LOOKS = 2
 """How often a property's values are passed over before they are sorted."""
 
+_ANSWERS = 16
+"""Questions whose answers are remembered while values are passed over, …"""
+_SHORT = 1000
+"""… of so many vertices at most."""
+
 _SHARE = 8
 """An index is read anew when what came since is this part of it, …"""
 _FOLLOWED = 1000
@@ -72,6 +77,8 @@ class KeyIndexes:
         self._persisted = persisted
         self._limit = limit_bytes
         self._asked: Counter[int] = Counter()
+        self._answers: dict[tuple[int, tuple[object, ...]], Ids] = {}
+        """What was looked up last: the matches of one statement often ask for the same key."""
         self._indexes: dict[int, KeyIndex] = {}
 
     def tells(self, label: EdgeLabel) -> bool:
@@ -93,13 +100,23 @@ class KeyIndexes:
             return None
         index = self._indexes.get(label.id)
         if index is None:
+            question = label.id, tuple(values)
+            if (answer := self._answers.get(question)) is not None:
+                return answer
             self._asked[label.id] += 1
             entries = label.triples + sum(len(each) for each in self._indexes.values())
             if _ENTRY * entries > self._limit:
                 return None
             key = ("key index", label.id)
             if self._asked[label.id] <= LOOKS and not self._persisted.has(key):
-                return self._looked_up(label, values) if column == "integer" else None
+                if column != "integer":
+                    return None
+                if len(self._answers) >= _ANSWERS:
+                    self._answers.clear()
+                answer = self._looked_up(label, values)
+                if len(answer) <= _SHORT:
+                    self._answers[question] = answer
+                return answer
             known = self._persisted.get_or_derive(key, lambda: SortedValues.read(self._connection, label.id, column))
             index = self._indexes[label.id] = KeyIndex(label.id, column, known)
         found = [index.find(self._connection, value) for value in values]

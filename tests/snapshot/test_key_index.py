@@ -89,6 +89,19 @@ def test_an_index_is_made_once_a_key_is_asked_for_again(db: graphdb.Database) ->
     assert [len(index) for index in indexed(db).values()] == [2101]
 
 
+def test_the_same_key_is_asked_for_once(db: graphdb.Database) -> None:
+    """As by the matches of one statement: what was found is known until the data change."""
+    db.query("UNWIND range(1, 100) AS i CREATE (:A {key: i, row: i})")
+    for _ in range(LOOKS + 3):
+        assert looked_up(db, 50) == [50]
+    assert not indexed(db)
+    db.query("CREATE (:A {key: 50, row: 51})")
+    assert looked_up(db, 50) == [50, 51]
+    db.query("MATCH (a:A {row: 50}) SET a.key = 3")
+    assert looked_up(db, 50) == [51]
+    assert looked_up(db, 3) == [3, 50]
+
+
 def test_values_of_other_types_are_found_as_before(db: graphdb.Database) -> None:
     """What an index does not tell is SQL's: numbers of other types, several values, mixed ones."""
     db.query("UNWIND range(1, 9) AS i CREATE (:A {key: i, row: i})")
