@@ -76,6 +76,18 @@ class Choice:
     """The edges that fulfil them as an edge label of their own, once a plan is made with it."""
     facts: dict[ast.Property, int] = field(default_factory=dict)
     """The properties of this edge that a query names, as expressions, with their keys: columns of the bindings."""
+    _chosen: tuple[NDArray[np.bool_], NDArray[np.int64]] | None = field(default=None, compare=False, repr=False)
+
+    def fulfilling(self) -> NDArray[np.int64]:
+        """Return the numbers of the edges that fulfil the conditions, of which there are some; they stay if few are."""
+        fulfil = self.fulfil
+        assert fulfil is not None
+        if self._chosen is not None and self._chosen[0] is fulfil:
+            return self._chosen[1]
+        found = np.flatnonzero(fulfil)
+        if found.nbytes <= fulfil.nbytes:
+            self._chosen = fulfil, found
+        return found
 
 
 @dataclass(slots=True)

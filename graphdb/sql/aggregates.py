@@ -13,7 +13,7 @@ from graphdb.common.values.types import DURATION, FLOAT, INTEGER, NUMERIC, VALUE
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.free import free_variables
 from graphdb.sql.compiler import Compiler
-from graphdb.sql.equivalence import each_once, has_key, items_once, key
+from graphdb.sql.equivalence import each_once, each_once_in_order, has_key, items_once, key
 from graphdb.sql.signatures import Compile
 from graphdb.sql.types import durations
 from graphdb.sql.types.comparisons import sort_keys
@@ -48,7 +48,7 @@ def _collect(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         flat = value.made(f"flatten({gathered})", bases=value.bases)
         return SqlValue(f"coalesce({items_once(c, flat) if node.distinct else flat.sql}, [])", value.type)
     if node.distinct:
-        gathered = each_once(c, value)
+        gathered = each_once(c, value) if c.scope.order is None else each_once_in_order(c, value, c.scope.order)
     return SqlValue(f"coalesce({gathered}, [])", list_of(value.type))
 
 

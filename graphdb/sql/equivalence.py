@@ -97,6 +97,17 @@ def each_once(c: Compiler, value: SqlValue) -> str:
     return _first_of_each(c, f"list(DISTINCT {pair}) {there}")
 
 
+def each_once_in_order(c: Compiler, value: SqlValue, order: str) -> str:
+    """Return SQL of the list that :func:`each_once` yields, in an order of the rows: the first one of each group."""
+    k = key(c, value) if has_key(value.type, value.bases) else value.sql
+    rows = f"list(struct_pack(k := {k}, o := {order}, v := {value.sql})) FILTER (WHERE {value.sql} IS NOT NULL)"
+    whole, row, at = c.fresh(), c.fresh(), c.fresh()
+    first = f"list_filter({whole}, lambda {row}, {at}: {at} = 1 OR {whole}[{at} - 1].k IS DISTINCT FROM {row}.k)"
+    placed = f"list_sort(list_transform({first}, lambda {row}: struct_pack(o := {row}.o, v := {row}.v)))"
+    found = f"list_transform({placed}, lambda {row}: {row}.v)"
+    return f"(list_transform([list_sort({rows})], lambda {whole}: {found}))[1]"
+
+
 def items_once(c: Compiler, values: SqlValue) -> str:
     """Return SQL of a list with one of each group of its items that are equivalent."""
     if not has_key(values.type, values.bases):

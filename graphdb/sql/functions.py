@@ -112,6 +112,10 @@ def _to(target: Type) -> Compile:
             return SqlValue(f"CASE WHEN {value.sql} IS NOT NULL THEN {chosen} END", target)
         if value.type.base is not Base.NULL and value.type.base not in _CONVERTED[target]:
             raise c.mismatch(f"{node.name} does not take {value.type}", argument)
+        if value.type.base is Base.STRING and not (value.atomic or value.column or value.table):
+            text = c.fresh()  # which is made once
+            made = f"list_transform([{value.sql}], lambda {text}: {_converted(text, Base.STRING)})"
+            return SqlValue(f"({made})[1]", target)
         return SqlValue(_converted(value.sql, value.type.base), target)
 
     def _converted(sql: str, base: Base) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,6 +206,38 @@ class EdgeTable:
             found[1],
         )
         return found[0], found[1]
+
+    def counts(self, labels: NDArray[Any], starts: NDArray[Any], ends: NDArray[Any]) -> Ints:
+        """Return how many edges some triples have, given as to :meth:`find`: int64 [triples].
+
+        Of many none is looked for that starts, or ends, at a vertex where no parallel edge does.
+        """
+        if (found := _AT_PARALLEL.get(self)) is None:
+            if self.simple or len(starts) * _LOOKED_FOR < len(self._first):
+                return self.find(labels, starts, ends)[1]
+            found = _AT_PARALLEL[self] = self._at_parallel()
+        some = np.flatnonzero(found[0][starts] & found[1][ends])
+        counts = np.ones(len(starts), np.int64)
+        counts[some] = self.find(*(column[some] for column in (labels, starts, ends)))[1]
+        return counts
+
+    def _at_parallel(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which vertices parallel edges start at, and end at."""
+        parallel = np.flatnonzero(np.diff(self._first) > 1)
+        masks = []
+        for side in (self._starts_of, self._ends_of):
+            mask = np.zeros(int(side.max(initial=0)) + 1, bool)
+            mask[side[parallel]] = True
+            masks.append(mask)
+        return masks[0], masks[1]
+
+
+_LOOKED_FOR = 64
+"""Triples that a table has for each that is looked for, at most, where it is worth while to find out which vertices
+have parallel edges."""
+
+_AT_PARALLEL: WeakKeyDictionary[EdgeTable, tuple[NDArray[np.bool_], NDArray[np.bool_]]] = WeakKeyDictionary()
+"""The vertices of tables that parallel edges start at, and end at."""
 
 
 def edge_numbers(labels: Ints, starts: Ints, ends: Ints, ordinals: Ints) -> Ints:

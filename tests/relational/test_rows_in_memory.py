@@ -56,7 +56,7 @@ def test_in_memory_or_not(database: graphdb.Database, monkeypatch: pytest.Monkey
 
     with monkeypatch.context() as patched:
         patched.setattr(materialized, "small_rows", too_large)
-        patched.setattr(program_run, "run", lambda *_: None)  # nor do columns in memory make rows
+        patched.setattr(program_run, "run", lambda *_, **__: None)  # nor do columns in memory make rows
         assert _rows(database) == in_memory
     assert len(seen) >= len(QUERIES)
     assert _rows(database) == in_memory  # names were tables between, and are views again

@@ -33,6 +33,19 @@ TEXTS = [
     "WITH {{k: a.k % 4, b: a.born.month, on: a.on}} AS m RETURN m, count(*) AS n",
     "RETURN DISTINCT a {{.name, .on}} AS m, a.k % 2 AS r",
     "WITH [a.name, a.on] AS l, a.k / 9 AS q, a.j % 3 AS r, a.i AS i RETURN l, q, r, max(i), count(*)",
+    "RETURN split(a.code, '-')[0] AS x, split(a.code, '-')[2] AS y, split(a.code, '-')[-1] AS z, count(*) AS n",
+    "RETURN toInteger(split(a.code, '-')[1]) AS x, sum(toInteger(split(a.code, '-')[0])) AS n ORDER BY x, n",
+    "WITH a WHERE head(split(a.word, 'ab')) <> 'b' RETURN a.i, last(split(a.word, 'ab')) AS l, toInteger(left(a.code, 1)) AS c ORDER BY a.i",
+    "RETURN a.i, toUpper(a.word), toLower(a.word), substring(a.word, 1), substring(a.word, 1, 2), left(a.word, 2), right(a.word, 2) ORDER BY a.i",
+    "RETURN a.i, size(a.mark), replace(a.mark, 'a', 'ää'), replace(a.word, 'ab', ''), toString(a.k), a.mark = 'üa', a.mark <> a.word ORDER BY a.i",
+    "WITH a WHERE a.word = 'abB' OR a.word = a.mark RETURN a.i, CASE a.word WHEN a.mark THEN 'both' WHEN 'B' THEN 'B' ELSE '' END AS c ORDER BY a.i",
+    "RETURN CASE a.on WHEN true THEN 'on' ELSE 'off' END AS c, sum(CASE a.word WHEN 'a' THEN 0.5 WHEN 'B' THEN 2.0 ELSE 0.25 END) AS n ORDER BY c",
+    "RETURN date.truncate('{unit}', a.born) AS d, count(*) AS n, date.truncate('{unit}', a.died) AS e ORDER BY d, e",
+    "RETURN a.i, round(a.k * 0.3), floor(a.k / 7.0), ceil(a.j / -3.0), toInteger(a.k * 0.7), a.k * 0.5 >= a.j ORDER BY a.i",
+    "WITH a, a.k * 0.5 AS h WHERE h > 3 OR h = -1.5 RETURN a.i, h ORDER BY a.i",
+    "WITH a ORDER BY a.word DESC, a.i WITH a.j % 5 AS j, collect(DISTINCT a.mark) AS l, collect(a.word) AS w RETURN j, l, w ORDER BY j",
+    "WITH a ORDER BY a.mark, a.k, a.i WITH a.on AS on, collect(DISTINCT a.k) AS l, collect(DISTINCT a.born) AS b RETURN on, l, b ORDER BY on",
+    "RETURN a.code, a.word, a.mark, a.i ORDER BY a.mark DESC, a.word, a.code, a.i",
     "RETURN a.k % 7 AS x, a.k % -7 AS y, -a.k / 7 AS z, a.k / -7 AS w, a.i ORDER BY x, y, z, w, a.i",
 ]  # fmt: skip
 
@@ -53,6 +66,9 @@ def row(draw: Random, i: int) -> dict[str, Any]:
     numbers = {"k": some(draw.randrange(-60, 60)), "j": some(draw.randrange(90))}
     return {"i": i, "born": some(day), "died": some(died), "seen": some(seen), **numbers} | {
         "name": some(draw.choice(["", "ü", "name"])),
+        "code": some("-".join(draw.choice(["", "7", "+12", "x", "00", "130"]) for _ in range(draw.randrange(4)))),
+        "word": some("".join(draw.choice("abB\0") for _ in range(draw.choice([1, 2, 5, 30])))),
+        "mark": some("".join(draw.choice("aüB") for _ in range(draw.randrange(3)))),
         "on": some(draw.random() < 0.5),
     }
 
@@ -70,17 +86,18 @@ def database() -> Iterator[graphdb.Database]:
 def test_as_sql_makes_them(database: graphdb.Database, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     draw, made = Random(text), []
 
-    def counted(*given: Any) -> Any:
-        made.append(run(*given))
+    def counted(*given: Any, **named: Any) -> Any:
+        made.append(run(*given, **named))
         return made[-1]
 
-    for _ in range(3 if "{months}" in text or "{days}" in text else 1):
+    for _ in range(3 if "{months}" in text or "{days}" in text or "{unit}" in text else 1):
         parts = {"months": draw.choice(MONTHS), "days": draw.choice(DAYS), "seconds": draw.choice(SECONDS)}
+        parts["unit"] = draw.choice(["year", "quarter", "month", "week", "day"])
         whole = f"MATCH (a:P) {text.format(**parts)}"
         monkeypatch.setattr(program_run, "run", counted)
         mine = database.query(whole).fetchall()
         assert made[-1] is not None, "it was made by SQL"
-        monkeypatch.setattr(program_run, "run", lambda *_: None)
+        monkeypatch.setattr(program_run, "run", lambda *_, **__: None)
         others = database.query(whole).fetchall()
         if "ORDER BY" not in whole:
             mine, others = sorted(mine, key=repr), sorted(others, key=repr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -81,11 +82,22 @@ ORDERED = [
     "MATCH (a:Person) RETURN a {.name, .city, more: a.id + 1} AS m, a.id ORDER BY a.id DESC LIMIT 30",
     "MATCH (a:Person) RETURN a {.seen, .size} AS m, {a: a.name, c: a.city} AS n ORDER BY a.id LIMIT 30",
     "MATCH (a:Person)-[r:KNOWS]->(b) RETURN r, a.id, r.since ORDER BY a.id, b.id LIMIT 40",
+    "MATCH (a:Person) WITH a ORDER BY a.size DESC RETURN a.city AS c, collect(a.name)[..3] AS l, collect(a.id)[1..2] AS m, size(collect(a.age)) AS n ORDER BY c",
+    "MATCH (a:Person) WITH a ORDER BY a.id WITH a.city AS c, collect(a.name) AS l, collect(a.age) AS m RETURN c, l[0], l[-2], m[50], head(m), last(l), size(m), l[2..4] ORDER BY c",
+    "MATCH (a:Person) RETURN a.age AS age, 100.0 * sum(a.id) / count(*) AS x, max(a.id) - min(a.id) + count(a.name) AS y ORDER BY y DESC, age LIMIT 5",
+    "UNWIND $rows AS r MATCH (a:Person {id: r.id}) WHERE a.age > r.k RETURN r.id, r.t, a.name, a.age - r.k ORDER BY r.id, r.k",
+    "MATCH (a:Person), (b:Person) WHERE abs(a.size - b.size) < 1.2 AND a.id < 90 RETURN a.id, b.id ORDER BY a.id, b.id",
+    "MATCH (a:Person), (b:Person) WHERE a.name = b.name AND a.id < b.id AND b.id <= a.id + 50 RETURN a.id, b.id, a.size + b.size ORDER BY a.id, b.id",
+    "MATCH (a:Person), (b:Person) WHERE a.born < b.born AND a.size - b.size > 150 RETURN a.city AS c, count(*) AS n, max(b.born) ORDER BY c",
+    "MATCH (a:Person {age: 3}) CALL (a) { MATCH (a)-[:KNOWS]->(b) RETURN b UNION MATCH (a)<-[:KNOWS]-(b) RETURN b } RETURN a.id, count(b), max(b.id) ORDER BY a.id",
+    "MATCH (a:Person)-[:NEXT]->(c) CALL (c) { MATCH (c)-[:KNOWS]->(b) RETURN b.id AS x, 'to' AS t UNION ALL MATCH (c)<-[:KNOWS]-(b) WHERE b.on RETURN b.id AS x, 'from' AS t } RETURN a.id, c.id, x, t ORDER BY a.id, t, x",
+    "MATCH (a:Person) OPTIONAL MATCH (a)-[:NEXT]->(b) RETURN {n: a.name, o: {on: a.on, b: b {.id, .name}}, l: a.age} AS m, a.id ORDER BY a.id LIMIT 40",
     "MATCH (a:Person)-[r:KNOWS]-(b) RETURN r, type(r), a.id, b.id ORDER BY a.id, b.id, r.since LIMIT 90",
     "MATCH (a:Person)-[r:KNOWS|NEXT]-(b) RETURN type(r) AS t, a.city AS c, count(*), min(b.id) ORDER BY c, t",
     "MATCH (a:Person)-[r:KNOWS|NEXT]->(b) RETURN type(r) AS t, a.on AS on, count(r), count(DISTINCT b.city) ORDER BY t, on",
     "MATCH (a:Person)-[r:KNOWS]->(b) WITH b, r ORDER BY r.since DESC, b.id, a.id LIMIT 30 MATCH (b)-[t:KNOWS]->(c) RETURN r, t.since - r.since AS d, c.id ORDER BY d, c.id, b.id",
 ]  # fmt: skip
+ROWS = [{"id": i * 7 % 450, "k": i % 5, "t": None if i % 3 else "t"} for i in range(90)]
 SETS = [
     "MATCH (a:Person) RETURN DISTINCT a.name, a.age",
     "MATCH (a:Person)-[:KNOWS]->(b) RETURN DISTINCT a.city, b.on",
@@ -110,18 +122,31 @@ def database() -> Iterator[graphdb.Database]:
 def test_as_sql_does(database: graphdb.Database, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
 
-    def counted(*given: Any) -> Any:
-        made.append(run(*given))
+    def counted(*given: Any, **named: Any) -> Any:
+        made.append(run(*given, **named))
         return made[-1]
 
     monkeypatch.setattr(program_run, "run", counted)
-    mine = database.query(text).fetchall()
+    given = {"rows": ROWS} if "$rows" in text else {}
+    mine = database.query(text, given).fetchall()
     assert [table for table in made if table is not None], "nothing of it was made without SQL"
-    monkeypatch.setattr(program_run, "run", lambda *_: None)
-    rows = database.query(text).fetchall()
+    monkeypatch.setattr(program_run, "run", lambda *_, **__: None)
+    rows = database.query(text, given).fetchall()
     assert (mine if text in ORDERED else sorted(mine, key=repr)) == (
         rows if text in ORDERED else sorted(rows, key=repr)
     )
+
+
+def test_deviations_are_those_of_the_groups(database: graphdb.Database) -> None:
+    text = "MATCH (a:Person)-[:KNOWS]->(b) RETURN a.age AS age, stDev(b.size) AS s, stDevP(b.age) AS p"
+    given = database.query("MATCH (a:Person)-[:KNOWS]->(b) RETURN a.age, b.size, b.age").fetchall()
+    for age, s, p in database.query(text).fetchall():
+        sizes = [size for of, size, _ in given if of == age]
+        ages = [other for of, _, other in given if of == age and other is not None]
+        assert s == pytest.approx(statistics.stdev(sizes))
+        assert p == pytest.approx(statistics.pstdev(ages))
+    alone = database.query("MATCH (a:Person {id: 7}) RETURN stDev(a.id) AS s, stDevP(a.id) AS p, stDev(null) AS n")
+    assert alone.fetchall() == [(0.0, 0.0, 0.0)]
 
 
 _FIRST = datetime(2019, 12, 31, 20, 30, tzinfo=UTC)
@@ -150,12 +175,12 @@ def test_arguments_are_constants(
 ) -> None:
     made: list[Any] = []
 
-    def counted(*arguments: Any) -> Any:
-        made.append(run(*arguments))
+    def counted(*arguments: Any, **named: Any) -> Any:
+        made.append(run(*arguments, **named))
         return made[-1]
 
     found = []
-    for ask in (counted, lambda *_: None):
+    for ask in (counted, lambda *_, **__: None):
         monkeypatch.setattr(program_run, "run", ask)
         found.append([database.query(text, x=x).fetchall() for x in given])
     assert len([table for table in made if table is not None]) >= len(given)
@@ -178,7 +203,7 @@ def test_many_rows_that_stand_together(database: graphdb.Database, keys: str, mo
     monkeypatch.setattr(grouping, "number_pairs", counted)
     mine = database.query(text).fetchall()
     assert used, "they were numbered in one table"
-    monkeypatch.setattr(program_run, "run", lambda *_: None)
+    monkeypatch.setattr(program_run, "run", lambda *_, **__: None)
     assert sorted(mine, key=repr) == sorted(database.query(text).fetchall(), key=repr)
 
 
@@ -193,7 +218,7 @@ def test_many_rows_that_stand_together(database: graphdb.Database, keys: str, mo
 def test_what_is_for_sql(database: graphdb.Database, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Moments with different offsets may be equal; what columns do not know is SQL's as a whole."""
     mine = database.query(text).fetchall()
-    monkeypatch.setattr(program_run, "run", lambda *_: None)
+    monkeypatch.setattr(program_run, "run", lambda *_, **__: None)
     assert database.query(text).fetchall() == mine
 
 
@@ -217,7 +242,7 @@ def test_rows_that_are_counted_first(
     database: graphdb.Database, text: str, piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Groups by what is computed of a handful of values: rows with the same of them are counted, piece by piece."""
-    monkeypatch.setattr(program_run, "run", lambda *_: None)
+    monkeypatch.setattr(program_run, "run", lambda *_, **__: None)
     by_sql = database.query(text).fetchall()
     monkeypatch.undo()
     used: list[bool] = []
@@ -240,7 +265,7 @@ def test_rows_of_which_too_many_differ(database: graphdb.Database, monkeypatch: 
     ):
         mine = database.query(text).fetchall()
         with monkeypatch.context() as patched:
-            patched.setattr(program_run, "run", lambda *_: None)
+            patched.setattr(program_run, "run", lambda *_, **__: None)
             assert database.query(text).fetchall() == mine
 
 

@@ -38,6 +38,8 @@ def pylist(column: Array | ChunkedArray) -> list[Any]:
     values = _values(column)
     if column.valid is None or column.type.format.startswith("+u") or column.type.values is not None:
         return values
+    if column.valid.all():
+        return values
     there = column.valid.tolist()
     return [value if valid else None for value, valid in zip(values, there, strict=True)]
 
@@ -121,7 +123,12 @@ def _nested(column: Array) -> list[Any]:
         found: list[Any] = [None] * len(column)
         for number, child in zip(type.format.partition(":")[2].split(","), column.children, strict=True):
             at = np.flatnonzero(column.data == int(number))
-            if len(at):  # most values of the others are there for nothing
+            if not len(at):  # most values of the others are there for nothing
+                continue
+            first, end = int(at[0]), int(at[-1]) + 1
+            if end - first == len(at):
+                found[first:end] = pylist(child.slice(first, len(at)))
+            else:
                 deque(map(found.__setitem__, at.tolist(), pylist(child.take(at))), maxlen=0)
         return found
     if type.format.startswith("+w:"):

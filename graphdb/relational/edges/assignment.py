@@ -125,15 +125,18 @@ class Chooser:
     def _resolved(self, block: Block, check: Callable[[], None]) -> Iterator[Block]:
         triples = {number: self._triples(block, number) for number in self.edges}
         found = {
-            number: self._snapshot.edges.table(choice.labels).find(*triples[number])
-            for number, choice in (*self._chosen, *self._counted)
+            number: self._snapshot.edges.table(choice.labels).find(*triples[number]) for number, choice in self._chosen
+        }
+        counts = {
+            number: self._snapshot.edges.table(choice.labels).counts(*triples[number])
+            for number, choice in self._counted
         }
         pending: list[tuple[int, Ids, dict[int, Ids]]] = [(0, np.arange(block.count), {})]
         while pending:
             check()
             at, rows, chosen = pending.pop()
             if at == len(self._chosen):
-                yield from self._counted_block(block, triples, found, rows, chosen, check)
+                yield from self._counted_block(block, triples, counts, rows, chosen, check)
                 continue
             number, choice = self._chosen[at]
             first, count = (column[rows] for column in found[number])
@@ -159,7 +162,7 @@ class Chooser:
         self,
         block: Block,
         triples: Mapping[int, Triples],
-        found: Mapping[int, tuple[Ids, Ids]],
+        counts: Mapping[int, Ids],
         rows: Ids,
         chosen: dict[int, Ids],
         check: Callable[[], None],
@@ -169,7 +172,7 @@ class Chooser:
         if block.matches is not None:
             matches = block.matches[rows]
         for number, _ in self._counted:
-            count = found[number][1][rows]
+            count = counts[number][rows]
             for other in self._before[number]:
                 count = count - _equal(triples, number, other, rows)
             if self._before[number] and not (alive := count > 0).all():
@@ -238,7 +241,7 @@ class Chooser:
             masks[0] = None
             fulfil = fulfil if choice.fulfil is None else fulfil[choice.fulfil[fulfil]]
         elif choice.fulfil is not None:
-            fulfil = np.flatnonzero(choice.fulfil)
+            fulfil = choice.fulfilling()
         count = scan.edges if fulfil is None else len(fulfil)
         loop = edge.source == edge.target
         handed_on = [bool(further) or end in self._needs.vertices for end in pair]
@@ -391,9 +394,11 @@ class Chooser:
 
 def _equal(triples: Mapping[int, Triples], number: int, other: int, rows: Ids) -> NDArray[np.bool_]:
     """Whether two pattern edges are bound to one triple, for some rows."""
-    same = np.ones(len(rows), bool)
-    for one, another in zip(triples[number], triples[other], strict=True):
-        same &= one[rows] == another[rows]
+    (labels, starts, ends), (other_labels, other_starts, other_ends) = triples[number], triples[other]
+    same: NDArray[np.bool_] = starts[rows] == other_starts[rows]
+    alike = np.flatnonzero(same)  # mostly few
+    at = rows[alike]
+    same[alike] = (ends[at] == other_ends[at]) & (labels[at] == other_labels[at])
     return same
 
 

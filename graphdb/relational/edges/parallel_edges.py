@@ -20,7 +20,7 @@ Executors know nothing of it: the same triples are resolved in the same way, whi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -246,7 +246,7 @@ def ends_of(snapshot: Snapshot, bound: BoundPattern) -> dict[int, Ids]:
     for number, choice in bound.choices.items():
         if choice.fulfil is None or choice.others:
             continue
-        chosen = np.flatnonzero(choice.fulfil)
+        chosen = choice.fulfilling()
         if len(chosen) * _SELECTIVE > len(choice.fulfil):
             continue
         edge, table = bound.edges[number], snapshot.edges.table(choice.labels)
@@ -283,6 +283,7 @@ def with_scan(
     def candidates(number: int, end: int, *directions: int) -> Ids | None:
         vertex, labels = pattern.vertices[end], bound.choices[number].labels
         every = all(ends_within(snapshot.graph, labels, each, vertex) for each in directions)
+        every = every or _are_ends(snapshot, bound, number, vertex.candidates, directions)
         return None if every else vertex.candidates
 
     source, target = (
@@ -298,6 +299,23 @@ def with_scan(
         for at, other in enumerate(others, 1)
     )
     return replace(plan, scan=EdgeScan(edges, source, target, number, further))
+
+
+def _are_ends(
+    snapshot: Snapshot, bound: BoundPattern, number: int, candidates: Ids | None, directions: Sequence[int]
+) -> bool:
+    """Whether candidates are those which the edges that fulfil conditions start, or end, at: none of these leads to
+    others.
+    """
+    choice = bound.choices[number]
+    if candidates is None or choice.fulfil is None or choice.others or len(directions) > 1:
+        return False
+    table = snapshot.edges.table(choice.labels)
+    side = table.starts if directions[0] == OUT else table.ends
+    chosen = choice.fulfilling()
+    if len(chosen) * _SELECTIVE > len(choice.fulfil):
+        return False
+    return np.array_equal(each_once(side[chosen], snapshot.graph.vertices), candidates)
 
 
 def _is_numbered(bound: BoundPattern, pattern: PatternGraph, number: int) -> bool:

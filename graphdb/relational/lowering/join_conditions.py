@@ -7,7 +7,7 @@ instead: so what is computed of one side alone is a column of that side.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from math import inf
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.values.types import FLOAT, INTEGER, Type
+from graphdb.common.values.types import FLOAT, INTEGER, Base, Type
 from graphdb.functions.table import scalar
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -27,6 +27,7 @@ from graphdb.relational.projection.lookups import Asked
 from graphdb.relational.rewrites.intervals import Spread, with_intervals_first
 from graphdb.relational.rewrites.separated import separated
 from graphdb.relational.snapshot import Snapshot
+from graphdb.sql.value import SqlValue
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
 
@@ -139,6 +140,21 @@ def computed_of_sides(
                 if of is not None and _is_computed(operand):
                     of[operand] = None
     return rows, bindings
+
+
+def compared_fields(variables: Mapping[str, SqlValue], bound: BoundPattern) -> dict[ast.Expression, None]:
+    """Return the fields of maps that rows have, of those that a pattern's conditions compare: each once."""
+
+    def is_field(node: ast.Expression) -> bool:
+        of = (
+            variables.get(node.base.name)
+            if isinstance(node, ast.Property) and isinstance(node.base, ast.Variable)
+            else None
+        )
+        return of is not None and of.type.base is Base.MAP and of.column is not None
+
+    compared = [condition for condition in bound.residual if isinstance(condition, ast.Comparison)]
+    return dict.fromkeys(operand for each in compared for operand in each.operands if is_field(operand))
 
 
 def _is_computed(operand: ast.Expression) -> bool:

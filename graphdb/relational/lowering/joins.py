@@ -21,7 +21,13 @@ from graphdb.pattern.rename import rewritten
 from graphdb.relational.arguments import Arguments
 from graphdb.relational.edges.parallel_edges import resolve_edges
 from graphdb.relational.lowering.guards import guarded, may_fail
-from graphdb.relational.lowering.join_conditions import apart_of, asks, computed_of_rows, computed_of_sides
+from graphdb.relational.lowering.join_conditions import (
+    apart_of,
+    asks,
+    compared_fields,
+    computed_of_rows,
+    computed_of_sides,
+)
 from graphdb.relational.lowering.needs import available, is_of, needs_of, only, read_beside
 from graphdb.relational.program import AnyStep, Counted, Given, Joined, Matched, Rows, Step
 from graphdb.relational.projection.compile import ProjectionCompiler
@@ -204,6 +210,7 @@ class Joins:
         pairs = None if shared or how != "join" else next(self._pairs(left, bound), None)
         if how == "join" and not shared and pairs is None:
             of_rows, of_bindings = computed_of_sides(left.variables, bound)
+            of_rows |= compared_fields(left.variables, bound)
             rows = self._as_columns(rows, of_bindings, left.source)
             left = self._as_columns(left, of_rows, rows.source) if renumbers else left
         sql, found = self._projecting(rows).select([*names, *counted])

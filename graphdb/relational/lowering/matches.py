@@ -33,9 +33,9 @@ from graphdb.relational.projection.relation import (
     Relation,
     Source,
     bindings_of,
+    rows_of,
 )
 from graphdb.relational.projection.return_clause import duplicates_of, wanted, window_of
-from graphdb.relational.projection.vectorized import rows_of
 from graphdb.relational.rewrites.path_columns import ASKED, written
 from graphdb.relational.vectors.algebra import Clause, ColumnOf, Outer, Rows, Union
 from graphdb.sql.types.lists import common

@@ -26,10 +26,9 @@ from graphdb.relational.lowering.subquery_forms import (
     wants_all_shortest,
 )
 from graphdb.relational.program import Applied, Called, Computed, Counted
-from graphdb.relational.projection.grouped_vectors import counted, grouped_counts, groups_of
-from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source
+from graphdb.relational.projection.grouped_vectors import counted, grouped_counts, groups_of, with_rows_of_groups
+from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source, rows_of
 from graphdb.relational.projection.sql import Projection, listed
-from graphdb.relational.projection.vectorized import rows_of
 from graphdb.relational.vectors.algebra import Rows
 from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.sql.computing import Input
@@ -268,7 +267,12 @@ class Subqueries(Semijoins):
         projection = self._subquery(clause.query, start)
         new = "".join(f", r.c{i} AS s{i}" for i in range(len(projection.columns)))
         joined = f"(SELECT l.*{new} FROM {left.source} l {how} {join.format(projection.sql)})"
-        source = Source.made(joined, left.source, groups, projection.source)
+        vertex = left.variables[taken[0]] if len(taken) == 1 else None
+        rows = None
+        if vertex is not None and vertex.column and vertex.type.base is Base.NODE and groups.view and how == "JOIN":
+            of_left, count = rows_of(left.source), len(projection.columns)
+            rows = with_rows_of_groups(of_left, vertex.column, groups.view, projection.rows, count)
+        source = Source.made(joined, left.source, groups, projection.source, rows=rows)
         made = {each.name: column_at(f"s{i}", each) for i, each in enumerate(projection.columns)}
         return replace(left, source=source, variables={**left.variables, **made})
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from graphdb.common.values.types import FLOAT, INTEGER, Column
-from graphdb.relational.projection.relation import Source
+from graphdb.relational.projection.relation import Source, rows_of
 from graphdb.relational.projection.sql import Projection
-from graphdb.relational.projection.vectorized import HANDED_ON, KEYS, rows_of
-from graphdb.relational.vectors.algebra import Aggregate, Clause, ColumnOf, Constant, Lookup, Rows, Union, Vector
+from graphdb.relational.projection.vector_values import HANDED_ON, KEYS
+from graphdb.relational.vectors.algebra import Aggregate, Clause, ColumnOf, Constant, Inner, Lookup, Rows, Union, Vector
 from graphdb.sql.value import SqlValue
 
 
@@ -41,6 +41,17 @@ def grouped_counts(rows: Rows | None, name: str, column: str, groups: str, count
     group = f"{name} of group"
     known = Lookup(rows, groups, (column, "c0"), ((group, "g", None),))
     return Lookup(known, counts, (group, "g"), ((name, "n", 0),))
+
+
+def with_rows_of_groups(rows: Rows | None, column: str, groups: str, others: Rows | None, count: int) -> Rows | None:
+    """Return rows once for each of the others of the group that the vertex in a column is of, whose so many columns are
+    ``s0`` ….
+    """
+    if rows is None or others is None:
+        return None
+    group = "group of the row"
+    known = Lookup(rows, groups, (column, "c0"), ((group, "g", None),))
+    return Inner(known, others, (group, "g"), tuple((f"s{i}", f"c{i}") for i in range(count)))
 
 
 def united(

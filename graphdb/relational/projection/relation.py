@@ -119,6 +119,11 @@ UNIT = Relation(Source("(SELECT 1 AS one)"))
 """The one row without names that a query starts from."""
 
 
+def rows_of(source: Source) -> Rows | None:
+    """Return the rows of a source: by their name, or what makes them."""
+    return source.view if source.view is not None else source.rows
+
+
 def bindings_of(bound: BoundPattern, edges: Edges, rows: Source | str = BINDINGS) -> Relation:
     """Return the bindings of a pattern: ``v<i>`` per vertex, ``e<j>`` per edge (its code), of those that are wanted.
 

@@ -8,16 +8,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import reduce
-from math import isfinite
 
 from graphdb.common.stopping import checked
 from graphdb.common.values.types import Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.relational.projection.late import late_property
-from graphdb.relational.projection.relation import GROUP, ORDER, Relation, Source
+from graphdb.relational.projection.operations import duration, list_operation, part_between, text_operation
+from graphdb.relational.projection.relation import GROUP, ORDER, Relation, Source, rows_of
 from graphdb.relational.projection.sql import Compiled
+from graphdb.relational.projection.vector_values import (
+    COMPARED,
+    HANDED_ON,
+    INSTANTS,
+    KEYS,
+    OF_VERTICES,
+    ORDERED,
+    PARTS,
+    PLAIN,
+    STRUCTS,
+    Typed,
+    Unknown,
+    column_of,
+    constant,
+    is_key,
+    require,
+    same_texts,
+    type_of_aggregate,
+)
 from graphdb.relational.snapshot import Snapshot
 from graphdb.relational.vectors.algebra import (
     Aggregate,
@@ -31,37 +49,9 @@ from graphdb.relational.vectors.algebra import (
     Rows,
     Vector,
 )
-from graphdb.sql.value import SqlValue
-
-_PLAIN = {Base.NODE, Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED}
-"""Types whose values are columns as SQL has them."""
-
-_ORDERED = _PLAIN - {Base.NODE} | {Base.MOMENT, Base.DURATION}
-"""Types whose order is that of their columns, or of the lengths that these say."""
-
-KEYS = {Base.NODE, Base.INTEGER, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED}
-"""Types whose values are equal where those in their columns are."""
-
-_COMPARED = {Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED, Base.MOMENT}
-
-_INSTANTS = {Base.ZONED, Base.MOMENT}
-"""Types of points in time that are compared with each other, too."""
-
-_PARTS = {"year", "quarter", "month", "day"}
-
-_STRUCTS = {Base.DURATION, Base.MAP, Base.TUPLE}
-"""Types whose columns are structs of what their values consist of."""
-
-_OF_VERTICES = _PLAIN | {Base.MOMENT, Base.LIST, Base.EDGE}
-"""Types of properties that are columns."""
-
-HANDED_ON = _OF_VERTICES | _STRUCTS | {Base.PATH}
-
-Typed = tuple[Vector, Base]
-
-
-class _Unknown(Exception):
-    """Something is for SQL."""
+from graphdb.relational.vectors.temporal import TRUNCATED
+from graphdb.semantics.aggregation import aggregates_in, is_aggregate
+from graphdb.sql.value import SqlValue, column
 
 
 @dataclass(frozen=True)
@@ -97,10 +87,50 @@ class Translator:
             return None
         try:
             conditions = tuple(map(self._condition, where))
-            columns = tuple((f"c{i}", self._item(*one, grouped)) for i, one in enumerate(checked(compiled)))
-        except _Unknown:
+            if grouped:
+                return self._grouped(rows, conditions, compiled, tuple(order), window)
+            columns = tuple((f"c{i}", self._item(*one)) for i, one in enumerate(checked(compiled)))
+        except Unknown:
             return None
-        return Clause(rows, conditions, columns, grouped, tuple(order), window)
+        return Clause(rows, conditions, columns, False, tuple(order), window)
+
+    def _grouped(
+        self,
+        rows: Rows,
+        conditions: tuple[Vector, ...],
+        compiled: Sequence[Compiled],
+        order: tuple[Key, ...],
+        window: tuple[int, int | None],
+    ) -> Clause:
+        """Return a clause that groups rows; what is computed of aggregates is so by a second one over theirs."""
+        columns: list[tuple[str, Vector | Aggregate]] = []
+        known, computed = dict(self.known), dict[str, tuple[ast.Expression, SqlValue]]()
+        for i, (item, value) in enumerate(checked(compiled)):
+            node = item.expression
+            parts = () if node in self.known or is_aggregate(node) else tuple(aggregates_in(node))
+            if not parts:
+                columns.append((f"c{i}", self._item_of_group(item, value)))
+                continue
+            computed[f"c{i}"] = node, value
+            for part in parts:
+                if part not in known:
+                    name = f"x{len(columns)}"
+                    columns.append((name, self._aggregate(part)))
+                    known[part] = column(name, type_of_aggregate(part, self._value))
+        if not computed:
+            return Clause(rows, conditions, tuple(columns), True, order, window)
+        over = replace(self, known=known, variables={}, matches=None, ordered=None)
+        made: list[tuple[str, Vector | Aggregate]] = []
+        for name in (f"c{i}" for i in range(len(compiled))):
+            vector: Vector = ColumnOf(name)
+            if name in computed:
+                vector, base = over._value(computed[name][0])
+                require(base is computed[name][1].type.base and base in HANDED_ON)
+            made.append((name, vector))
+        found = Clause(Clause(rows, conditions, tuple(columns), True), (), tuple(made))
+        if not order and window == (0, None):
+            return found
+        return Clause(found, (), tuple((name, ColumnOf(name)) for name, _ in made), False, order, window)
 
     def aliased(self, items: Sequence[ast.ReturnItem], known: Mapping[ast.Expression, SqlValue]) -> Translator:
         """Return the translator of what rows are ordered by, which sees items by their names."""
@@ -109,7 +139,7 @@ class Translator:
             if item.alias:
                 try:
                     named[item.alias] = self._value(item.expression)
-                except _Unknown:
+                except Unknown:
                     named[item.alias] = None
         return replace(self, known=known, named=named)
 
@@ -121,9 +151,9 @@ class Translator:
                 continue  # a constant orders nothing
             try:
                 vector, base = self._value(order.expression)
-            except _Unknown:
+            except Unknown:
                 return None
-            if base not in _ORDERED:
+            if base not in ORDERED:
                 return None
             keys.append(Key(vector, order.descending, order.nulls_first))
         return keys
@@ -145,17 +175,17 @@ class Translator:
         try:
             conditions = tuple(map(self._condition, where))
             columns = {
-                name: self._computed(computed[name], value) if name in computed else _column(value)[0]
+                name: self._computed(computed[name], value) if name in computed else column_of(value)[0]
                 for name, value in chosen.items()
             }
             return Clause(rows, conditions, tuple(columns.items()))
-        except _Unknown:
+        except Unknown:
             return None
 
     def _computed(self, node: ast.Expression, value: SqlValue) -> Vector:
         """Return an expression of plain values, which SQL yields as ``value``."""
         vector, base = self._value(node)
-        _require(base in _PLAIN - {Base.NODE} and base is value.type.base and not value.many)
+        require(base in PLAIN - {Base.NODE} and base is value.type.base and not value.many)
         return vector
 
     def of_groups(
@@ -172,28 +202,32 @@ class Translator:
         if group is None or window != (0, None) or returns.order_by or ORDER in relation.variables:
             return None
         found = self.clause(relation.source, relation.where, compiled, [], (0, None), grouped=grouped)
-        return None if found is None else replace(found, columns=(*found.columns, ("g", ColumnOf(group))))
+        return (
+            None
+            if found is None or found.grouped is not grouped
+            else replace(found, columns=(*found.columns, ("g", ColumnOf(group))))
+        )
 
     # --- expressions
 
-    def _item(self, item: ast.ReturnItem, value: SqlValue, grouped: bool) -> Vector | Aggregate:
+    def _item(self, item: ast.ReturnItem, value: SqlValue) -> Vector:
         node = item.expression
-        if not grouped:
-            if value.type.base in _STRUCTS and node not in self.known:
-                return self._struct(node, value)
-            vector, base = self._value(node)
-            _require(base in HANDED_ON and base is value.type.base and not value.many)
-            return vector
-        if isinstance(node, ast.CountStar):
-            return Aggregate("count", None, matches=self.matches)
-        if node not in self.known and isinstance(node, ast.FunctionCall) and node.name.lower() in _AGGREGATES:
+        if value.type.base in STRUCTS and node not in self.known:
+            return self._struct(node, value)
+        vector, base = self._value(node)
+        require(base in HANDED_ON and base is value.type.base and not value.many)
+        return vector
+
+    def _item_of_group(self, item: ast.ReturnItem, value: SqlValue) -> Vector | Aggregate:
+        node = item.expression
+        if node not in self.known and is_aggregate(node):
             return self._aggregate(node)
-        if value.type.base in _STRUCTS and node not in self.known:
-            _require(_is_key(value.type))
+        if value.type.base in STRUCTS and node not in self.known:
+            require(is_key(value.type))
             return self._struct(node, value)
         vector, base = self._property(node) or self._value(node)
-        plain = base in KEYS or isinstance(vector, PropertyOf) or _is_key(value.type)
-        _require(base is value.type.base and plain)
+        plain = base in KEYS or isinstance(vector, PropertyOf) or is_key(value.type)
+        require(base is value.type.base and plain)
         return vector
 
     def _struct(self, node: ast.Expression, value: SqlValue) -> Vector:
@@ -201,49 +235,68 @@ class Translator:
         there: Vector = Constant(True)
         match node:
             case ast.MapLiteral(items):
-                fields = [(key.text, self._value(each)) for key, each in items]
+                fields = self._fields([(key.text, each) for key, each in items], value.type)
             case ast.MapProjection(element, entries) if None not in entries:
-                fields = [(item[0], self._value(item[1])) for item in entries if item is not None]
+                fields = self._fields([item for item in entries if item is not None], value.type)
                 there = self._not_null(element)
             case ast.FunctionCall(name, (vertex,)) if name.lower() == "properties" and value.items:
                 keys = (key for key, _ in value.type.fields)
-                fields = [(key, _column(each)) for key, each in zip(keys, value.items, strict=True)]
+                fields = [(key, column_of(each)) for key, each in zip(keys, value.items, strict=True)]
                 there = self._not_null(vertex)
             case ast.ListLiteral(items) if value.type.base is Base.TUPLE:
                 fields = [("", self._value(item)) for item in items]
             case _:
                 vector, base = self._value(node)
-                _require(base is value.type.base and not value.many)
+                require(base is value.type.base and not value.many)
                 return vector
-        _require([key for key, _ in fields] == [key for key, _ in value.type.fields] and not value.many)
+        require([key for key, _ in fields] == [key for key, _ in value.type.fields] and not value.many)
         for (_, (_, base)), (_, type) in zip(fields, value.type.fields, strict=True):
-            _require(base is type.base and base in _PLAIN - {Base.NODE})
+            require(base is type.base and base in PLAIN - {Base.NODE} | {Base.MAP})
         return Operation("struct", (there, *(vector for _, (vector, _) in fields)))
+
+    def _fields(self, items: Sequence[tuple[str, ast.Expression]], type: Type) -> list[tuple[str, Typed]]:
+        """Return what the keys of a map lead to, maps that are put together here among them."""
+        require([key for key, _ in items] == [key for key, _ in type.fields])
+        found: list[tuple[str, Typed]] = []
+        for (key, node), (_, of) in zip(items, type.fields, strict=True):
+            if of.base is Base.MAP and node not in self.known and isinstance(node, ast.MapLiteral | ast.MapProjection):
+                found.append((key, (self._struct(node, SqlValue("", of)), Base.MAP)))
+                continue
+            typed = self._value(node)
+            require(typed[1] is not Base.MAP)
+            found.append((key, typed))
+        return found
 
     def _not_null(self, node: ast.Expression) -> Vector:
         return Operation("NOT", (Operation("IS NULL", (self._value(node)[0],)),))
 
-    def _aggregate(self, node: ast.FunctionCall) -> Aggregate:
-        _require(len(node.arguments) == 1)
+    def _aggregate(self, node: ast.FunctionCall | ast.CountStar) -> Aggregate:
+        if isinstance(node, ast.CountStar):
+            return Aggregate("count", None, matches=self.matches)
+        require(len(node.arguments) == 1)
         match node.arguments[0]:
             case ast.Case(None, branches, None) if node.name.lower() == "count" and not node.distinct:
                 return Aggregate("sum", self._counted_case(branches), matches=self.matches)
         vector, base = self._value(node.arguments[0])
         match node.name.lower():
             case "count":
-                _require(base in (KEYS if node.distinct else HANDED_ON))
+                require(base in (KEYS if node.distinct else HANDED_ON))
                 return Aggregate("count", vector, node.distinct, None if node.distinct else self.matches)
             case "sum" | "avg" as function:
-                _require(base in (Base.INTEGER, Base.FLOAT) and not node.distinct)
+                require(base in (Base.INTEGER, Base.FLOAT) and not node.distinct)
                 return Aggregate(function, vector, matches=self.matches)
             case "min" | "max" as function:
-                _require(base in _COMPARED - {Base.MOMENT} | {Base.FLOAT})
+                require(base in COMPARED - {Base.MOMENT} | {Base.FLOAT})
                 return Aggregate(function, vector)
+            case "stdev" | "stdevp" as function:
+                require(base in (Base.INTEGER, Base.FLOAT) and not node.distinct)
+                return Aggregate("stDev" if function == "stdev" else "stDevP", vector, matches=self.matches)
             case "collect":
-                _require(base in (Base.NODE, Base.INTEGER) and not node.distinct and self.matches is None)
-                order = None if self.ordered is None else _column(self.ordered)[0]
-                return Aggregate("collect", vector, order=order)
-        raise _Unknown
+                require(base in (KEYS - {Base.ZONED} if node.distinct else PLAIN))
+                require(self.matches is None or node.distinct)
+                order = None if self.ordered is None else column_of(self.ordered)[0]
+                return Aggregate("collect", vector, node.distinct, order=order)
+        raise Unknown
 
     def _counted_case(self, branches: Iterable[tuple[tuple[ast.Expression, ...], ast.Expression]]) -> Vector:
         """Return 1 where a CASE without ELSE has a value, and 0 where it has none."""
@@ -259,22 +312,24 @@ class Translator:
 
     def _condition(self, node: ast.Expression) -> Vector:
         vector, base = self._value(node)
-        _require(base is Base.BOOLEAN)
+        require(base is Base.BOOLEAN)
         return vector
 
     def _value(self, node: ast.Expression) -> Typed:
         known = self.known.get(node)
         if known is not None:
-            return _column(known)
+            return column_of(known)
+        if (made := self._of_list(node) or self._of_text(node)) is not None:
+            return made
         match node:
             case ast.Variable(name):
                 return self._variable(name)
             case ast.Literal(value):
-                return _constant(value)
+                return constant(value)
             case ast.Parameter(name):
-                return _constant(self.arguments[name])
+                return constant(self.arguments[name])
             case ast.Property():
-                return self._property(node) or self._part(node)
+                return self._property(node) or self._field(node) or self._part(node)
             case ast.Unary("NOT", operand):
                 return Operation("NOT", (self._condition(operand),)), Base.BOOLEAN
             case ast.Unary("-", operand):
@@ -293,62 +348,101 @@ class Translator:
             case ast.FunctionCall(name, arguments) if name.lower() == "coalesce" and arguments:
                 values = [self._value(argument) for argument in arguments]
                 bases = {base for _, base in values}
-                _require(len(bases) == 1 and bases <= _PLAIN)
+                require(len(bases) == 1 and bases <= PLAIN)
                 return Operation("coalesce", tuple(vector for vector, _ in values)), values[0][1]
             case ast.FunctionCall(name, (argument,)) if name.lower() in ("tofloat", "abs"):
-                vector, base = self._value(argument)
-                _require(base in (Base.INTEGER, Base.FLOAT))
+                vector, base = self._number(argument)
                 if name.lower() == "abs":
                     return Operation("abs", (vector,)), base
                 return Operation("toFloat", (vector,)), Base.FLOAT
+            case ast.FunctionCall(name, (argument,)) if name.lower() in ("round", "floor", "ceil"):
+                return Operation(name.lower(), (self._number(argument)[0],)), Base.FLOAT
+            case ast.FunctionCall(name, (ast.Literal(str(unit)), day)) if name.lower() == "date.truncate":
+                vector, base = self._value(day)
+                require(base is Base.DATE and unit.lower() in TRUNCATED)
+                return Operation(f"begin of {unit.lower()}", (vector,)), base
             case ast.FunctionCall(name, (ast.Variable(edge),)) if name.lower() == "type":
                 return self._label(edge), Base.STRING
             case ast.FunctionCall(name, (ast.MapLiteral(items),)) if name.lower() == "duration":
-                return self._duration({key.text: self._integer(part) for key, part in items}), Base.DURATION
-            case ast.Case(None, branches, otherwise) if otherwise is not None:
-                return self._case(branches, otherwise)
-        raise _Unknown
-
-    def _duration(self, parts: Mapping[str, Vector]) -> Vector:
-        """Return a duration of whole parts, none of which is smaller than a second."""
-        _require(bool(parts) and parts.keys() <= set().union(*_UNITS))
-        sums: list[Vector] = []
-        for units in _UNITS:
-            some = [_times(parts[unit], per) for unit, per in units.items() if unit in parts]
-            sums.append(reduce(lambda left, right: Operation("+", (left, right)), some) if some else Constant(0))
-        return Operation("duration", (*sums, Constant(0)))
+                return duration({key.text: self._integer(part) for key, part in items}), Base.DURATION
+            case ast.Case(operand, branches, otherwise) if otherwise is not None:
+                return self._case(operand, branches, otherwise)
+        raise Unknown
 
     def _label(self, name: str) -> Vector:
         """Return the name of the label of edges of a pattern."""
         edge = None if name in self.named else self.variables.get(name)
-        _require(edge is not None and edge.type.base is Base.EDGE and bool(edge.parts) and edge.column is None)
+        require(edge is not None and edge.type.base is Base.EDGE and bool(edge.parts) and edge.column is None)
         assert edge is not None
-        _require(not edge.many and edge.shared is None)
+        require(not edge.many and edge.shared is None)
         return LabelOf(ColumnOf(edge.parts[0]), self.snapshot.names.spellings)
 
     def _variable(self, name: str) -> Typed:
         found = self.named.get(name)
         if found is None:
-            _require(name in self.variables and name not in self.named)
-            return _column(self.variables[name])
+            require(name in self.variables and name not in self.named)
+            return column_of(self.variables[name])
         return found
 
+    def _of_text(self, node: ast.Expression) -> Typed | None:
+        """Return a function of one text, or the whole part or the text of a number; None for others."""
+        found = text_operation(node, self.arguments)
+        if found is not None:
+            vector, base = self._value(found.operand)
+            if found.operator == "toInteger" and base is Base.FLOAT:
+                return Operation("toInteger of floats", (vector,)), Base.INTEGER
+            require(base is Base.STRING)
+            return Operation(found.operator, (vector,), found.constants), found.base
+        match node:
+            case ast.FunctionCall(name, (number,)) if name.lower() == "tostring":
+                return Operation("toString", (self._integer(number),)), Base.STRING
+        return None
+
+    def _of_list(self, node: ast.Expression) -> Typed | None:
+        """Return how many items a list in a column has, one of these, or some of them; None for others."""
+        found = list_operation(node, self.arguments)
+        if found is None:
+            return None
+        of = self.known.get(found.operand)
+        if of is None and isinstance(found.operand, ast.Variable) and found.operand.name not in self.named:
+            of = self.variables.get(found.operand.name)
+        if of is None or of.type.base is not Base.LIST or of.type.element is None:
+            return None
+        vector, base = column_of(of)
+        item = of.type.element.base
+        if found.operator == "slice":
+            return Operation(found.operator, (vector,), found.constants), base
+        if found.operator == "item":
+            require(item in PLAIN)
+            return Operation(found.operator, (vector,), found.constants), item
+        return Operation(found.operator, (vector,)), Base.INTEGER
+
+    def _number(self, node: ast.Expression) -> Typed:
+        vector, base = self._value(node)
+        require(base in (Base.INTEGER, Base.FLOAT))
+        return vector, base
+
     def _case(
-        self, branches: Iterable[tuple[tuple[ast.Expression, ...], ast.Expression]], otherwise: ast.Expression
+        self,
+        operand: ast.Expression | None,
+        branches: Iterable[tuple[tuple[ast.Expression, ...], ast.Expression]],
+        otherwise: ast.Expression,
     ) -> Typed:
         operands: list[Vector] = []
         last, base = self._value(otherwise)
-        _require(base in (Base.INTEGER, Base.BOOLEAN, Base.STRING))
+        require(base in (Base.INTEGER, Base.FLOAT, Base.BOOLEAN, Base.STRING))
         for conditions, result in branches:
+            if operand is not None:
+                conditions = tuple(ast.Comparison(("=",), (operand, value)) for value in conditions)
             tested = tuple(map(self._condition, conditions))
             vector, other = self._value(result)
-            _require(other is base)
+            require(other is base)
             operands += [tested[0] if len(tested) == 1 else Operation("OR", tested), vector]
         return Operation("CASE", (*operands, last)), base
 
     def _arithmetic(self, operator: str, left: ast.Expression, right: ast.Expression) -> Typed:
         (one, base), (other, type) = self._value(left), self._value(right)
-        _require({base, type} <= {Base.INTEGER, Base.FLOAT})
+        require({base, type} <= {Base.INTEGER, Base.FLOAT})
         integral = base is type is Base.INTEGER
         operator = "//" if integral and operator == "/" else operator
         return Operation(operator, (one, other)), Base.INTEGER if integral else Base.FLOAT
@@ -357,8 +451,13 @@ class Translator:
         operands = list(map(self._compared, node.operands))
         parts = []
         for operator, (left, base), (right, other) in zip(node.operators, operands, operands[1:], strict=False):
-            same = (base is other and base in _COMPARED) or {base, other} == _INSTANTS
-            _require(same or (base is other is Base.NODE and operator in ("=", "<>")))
+            if base is other is Base.STRING and operator in ("=", "<>"):
+                same = same_texts(left, right)
+                parts.append(same if operator == "=" else Operation("NOT", (same,)))
+                continue
+            fits = (base is other and base in COMPARED) or {base, other} == INSTANTS
+            fits = fits or {base, other} <= {Base.INTEGER, Base.FLOAT}
+            require(fits or (base is other is Base.NODE and operator in ("=", "<>")))
             parts.append(Operation(operator, (left, right)))
         return parts[0] if len(parts) == 1 else Operation("AND", tuple(parts))
 
@@ -371,7 +470,7 @@ class Translator:
 
     def _integer(self, node: ast.Expression) -> Vector:
         vector, base = self._value(node)
-        _require(base is Base.INTEGER)
+        require(base is Base.INTEGER)
         return vector
 
     def _property(self, node: ast.Expression) -> Typed | None:
@@ -383,103 +482,27 @@ class Translator:
         if isinstance(node, ast.Property) and isinstance(node.base, ast.Variable) and node.base.name in self.named:
             return None
         base = self.snapshot.properties.type_of(label).base
-        return (PropertyOf(ColumnOf(vertex.column or ""), label), base) if base in _OF_VERTICES else None
+        return (PropertyOf(ColumnOf(vertex.column or ""), label), base) if base in OF_VERTICES else None
+
+    def _field(self, node: ast.Property) -> Typed | None:
+        """Return what a map in a column has for a key; None for other properties."""
+        name = node.base.name if isinstance(node.base, ast.Variable) else ""
+        value = None if name in self.named else self.variables.get(name)
+        if value is None or value.type.base is not Base.MAP or value.column is None or len(node.key.words) != 1:
+            return None
+        at = next((i for i, (key, _) in enumerate(value.type.fields) if key == node.key.text), None)
+        require(at is not None and not value.many and value.shared is None)
+        assert at is not None
+        base = value.type.fields[at][1].base
+        require(base in PLAIN)
+        return Operation("field", (ColumnOf(value.column),), (at,)), base
 
     def _part(self, node: ast.Property) -> Typed:
         """Return a part of a date or a point in time, or of what lies between two of them."""
-        _require(len(node.key.words) == 1)
+        require(len(node.key.words) == 1)
         if isinstance(node.base, ast.FunctionCall):
-            return self._part_between(node.base, node.key.text), Base.INTEGER
-        _require(node.key.text in _PARTS)
+            return part_between(node.base, node.key.text, self._value), Base.INTEGER
+        require(node.key.text in PARTS)
         vector, base = self._value(node.base)
-        _require(base in (Base.DATE, Base.DATETIME, Base.MOMENT))
+        require(base in (Base.DATE, Base.DATETIME, Base.MOMENT))
         return Operation(node.key.text, (vector,)), Base.INTEGER
-
-    def _part_between(self, call: ast.FunctionCall, part: str) -> Vector:
-        """Return a part of what lies between two dates or local times: of the months, all days, or all seconds."""
-        name, unit = call.name.lower(), next((unit for unit, parts in _BETWEEN.items() if part in parts), None)
-        _require(len(call.arguments) == 2 and unit is not None)
-        _require(name == f"duration.in{unit}" or (name == "duration.between" and unit == "months"))
-        operands = [self._value(argument) for argument in call.arguments]
-        _require(all(base in (Base.DATE, Base.DATETIME) for _, base in operands))
-        found: Vector = Operation(f"{unit} between", tuple(vector for vector, _ in operands))
-        for operator, by in _BETWEEN[unit or ""][part]:
-            found = Operation(operator, (found, Constant(by)))
-        return found
-
-
-_UNITS = (
-    {"years": 12, "quarters": 3, "months": 1},
-    {"weeks": 7, "days": 1},
-    {"hours": 3600, "minutes": 60, "seconds": 1},
-)
-"""Parts of a duration that are whole months, days and seconds, with how many these are."""
-
-_BETWEEN: Mapping[str, Mapping[str, Sequence[tuple[str, int]]]] = {
-    "months": {
-        "years": [("//", 12)],
-        "quarters": [("//", 3)],
-        "months": [],
-        "monthsOfYear": [("%", 12)],
-        "quartersOfYear": [("%", 12), ("//", 3)],
-        "monthsOfQuarter": [("%", 3)],
-    },
-    "days": {"weeks": [("//", 7)], "days": [], "daysOfWeek": [("%", 7)]},
-    "seconds": {
-        "hours": [("//", 3600)],
-        "minutes": [("//", 60)],
-        "seconds": [],
-        "minutesOfHour": [("%", 3600), ("//", 60)],
-        "secondsOfMinute": [("%", 60)],
-    },
-}
-"""Parts of what lies between two times: operators that make them of all months, days or seconds."""
-
-
-def _constant(value: object) -> Typed:
-    """Return a plain value that a text or an argument has."""
-    if isinstance(value, str):
-        return Constant(value), Base.STRING
-    if isinstance(value, float):
-        _require(isfinite(value))
-        return Constant(value), Base.FLOAT
-    _require(isinstance(value, int) and abs(value) < 1 << 62)
-    assert isinstance(value, int)
-    return Constant(value), Base.BOOLEAN if isinstance(value, bool) else Base.INTEGER
-
-
-def _times(vector: Vector, per: int) -> Vector:
-    return vector if per == 1 else Operation("*", (vector, Constant(per)))
-
-
-def _is_key(type: Type) -> bool:
-    """Whether values are structs that are equal where all of their fields are."""
-    return type.base in (Base.MAP, Base.TUPLE) and all(each.base in KEYS - {Base.NODE} for _, each in type.fields)
-
-
-_AGGREGATES = {"count", "sum", "avg", "min", "max", "collect"}
-
-
-def rows_of(source: Source) -> Rows | None:
-    """Return the rows of a source: by their name, or what makes them."""
-    return source.view if source.view is not None else source.rows
-
-
-def _require(condition: bool) -> None:
-    if not condition:
-        raise _Unknown
-
-
-def _column(value: SqlValue) -> Typed:
-    """Return a value that is a column, or says whether one is above 0."""
-    _require(not value.many and value.shared is None)
-    if value.counted is not None:
-        return Operation(">", (ColumnOf(value.counted), Constant(0))), Base.BOOLEAN
-    if value.type.base is Base.EDGE and value.parts and value.column is None:
-        *columns, at, both = value.parts
-        ordinal = ColumnOf(at) if at else Constant(0)
-        return Operation("edge of both" if both else "edge", (*map(ColumnOf, columns), ordinal)), Base.EDGE
-    if value.type.base is Base.PATH and value.parts and value.column is None:
-        return Operation("path", tuple(map(ColumnOf, value.parts))), Base.PATH
-    _require(value.column is not None and value.type.base in HANDED_ON)
-    return ColumnOf(value.column or ""), value.type.base

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
 from graphdb.relational.program import Counted, Joined, Matched
+from graphdb.relational.vectors.products import Product
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import number_integers, taken
 
@@ -102,6 +103,20 @@ def _matched(rows: arrow.Table, found: arrow.Table, step: Joined, how: Matched, 
         column = found.column(theirs_name)
         columns[name] = column if theirs is None else _taken(column, theirs)
     return arrow.table(columns)
+
+
+def product_of(step: Joined, tables: Mapping[str, arrow.Table]) -> Product | None:
+    """Return all pairs of rows and bindings that nothing has to be equal of; None of other steps.
+
+    They are made as far as conditions leave them (:mod:`graphdb.relational.vectors.products`).
+    """
+    how, rows = step.how, tables.get(step.rows)
+    if not isinstance(how, Matched) or how.on or how.outer or step.numbered or step.beside or rows is None:
+        return None
+    found = tables.get(how.view)
+    if found is None:
+        return None
+    return Product(rows, found, how.retained, dict(how.added))
 
 
 def _counted(rows: arrow.Table, found: arrow.Table, how: Counted) -> Ints | None:

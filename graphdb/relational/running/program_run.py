@@ -20,11 +20,12 @@ from graphdb.relational.match_planner import restricted
 from graphdb.relational.match_run import MatchRun
 from graphdb.relational.profile import planning_of
 from graphdb.relational.program import AnyStep, Applied, Called, Computed, Given, Joined, Program, Rows, Searched, Step
-from graphdb.relational.running.array_joins import joined
+from graphdb.relational.running.array_joins import joined, product_of
 from graphdb.relational.running.given import given_vertices
 from graphdb.relational.running.materialized import joined_by_sql, materialized
 from graphdb.relational.session.plan_cache import StepPlans
 from graphdb.relational.vectors.algebra import Rows as Vectors
+from graphdb.relational.vectors.products import Product
 from graphdb.relational.vectors.run import run
 
 Ids = NDArray[np.int64]
@@ -41,12 +42,15 @@ class ProgramRun(MatchRun):
         """The edges that cheapest paths go along, by their steps, where they were found before."""
         self._edges: list[FoundEdges] = []
         """The edges that they go along, of which only the costs are not known."""
+        self._products: dict[str, Product] = {}
+        """All pairs of rows and bindings that nothing but conditions joins, by their views."""
         self.step_plans = StepPlans()
         """The plans of steps that start from rows: those that the plan cache has for the query, if it has it."""
 
     def _vectorized(self, rows: Vectors) -> arrow.Table | None:
         """Make rows by operations on columns; None where SQL has to."""
-        return run(rows, self._tables, self._snapshot.properties, self.new_control().check, self._threads)
+        check = self.new_control().check
+        return run(rows, self._tables, self._snapshot.properties, check, self._threads, products=self._products)
 
     @contextmanager
     def _steps(self, program: Program, most: int | None = None) -> Iterator[None]:
@@ -149,6 +153,12 @@ class ProgramRun(MatchRun):
     def _joined(self, step: Joined, shares: int) -> Iterator[None]:
         """Join rows with bindings, and show them to SQL."""
         found = joined(step, self._tables, self._bindings_bytes // (2 * shares))
+        if found is None and (product := product_of(step, self._tables)) is not None:
+            with self._shown_to_sql_when_asked(step):
+                self._products[step.view] = product
+                yield
+                self._products.pop(step.view, None)
+            return
         if found is None:
             with joined_by_sql(self._snapshot, step, self._tables, self._left()):
                 yield
@@ -157,6 +167,24 @@ class ProgramRun(MatchRun):
         with self._visible(found, step.view):
             yield
         self._tables.pop(step.view, None)
+
+    @contextmanager
+    def _shown_to_sql_when_asked(self, step: Joined) -> Iterator[None]:
+        """Show joined rows to SQL that reads them: columns in memory may be all that does."""
+        promised = self._snapshot.connection.promised
+        with ExitStack() as stack:
+
+            def show() -> bool:
+                stack.enter_context(joined_by_sql(self._snapshot, step, self._tables, self._left()))
+                return True
+
+            promised.add(step.view, show)
+            if not promised.delayed:
+                promised.make(step.view)
+            try:
+                yield
+            finally:
+                promised.forget(step.view)
 
     def _plan_from(self, step: Step) -> PhysicalPlan:
         """Plan a match whose vertices its rows give."""

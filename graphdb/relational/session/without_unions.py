@@ -11,6 +11,7 @@ from graphdb.common import arrow
 from graphdb.common.arrow.types import DataType, Field
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.decimals import shortest_sql
+from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import numbered, taken
 
 _MEMBERS = "_graphdb_members"
@@ -51,6 +52,8 @@ def _resolved(connection: Connection, array: arrow.Array) -> arrow.Array:
             members.append(arrow.Array(child.type, len(child), there, child.data, child.offsets, child.children))
     if len(members) <= 1:
         return members[0] if members else arrow.nulls(len(array))
+    if all(map(_is_number, members)) and any(arrow.is_floating(member.type) for member in members):
+        return _floats(members)
     names = [f"m{i}" for i in range(len(members))]
     members, which = _each_once(members)
     if len(members[0]) <= _SEVERAL and {member.type.format for member in members} == _WRITTEN:
@@ -60,6 +63,20 @@ def _resolved(connection: Connection, array: arrow.Array) -> arrow.Array:
         values = _sql(connection, [member.type for member in members])
         found = connection.arrow(f"SELECT {values} FROM {_MEMBERS} ORDER BY place ASC").column(0).combine_chunks()
     return taken(found, which)
+
+
+def _is_number(member: arrow.Array) -> bool:
+    return arrow.is_integer(member.type) or arrow.is_floating(member.type)
+
+
+def _floats(members: Sequence[arrow.Array]) -> arrow.Array:
+    """Return the numbers of members, one of which at most is not null, as floating-point ones."""
+    found, valid = np.zeros(len(members[0])), np.zeros(len(members[0]), bool)
+    for member in members:
+        there = member.is_valid()
+        np.copyto(found, values(member), where=there)
+        valid |= there
+    return arrow.numbers(found, None if valid.all() else valid)
 
 
 def _texts(member: arrow.Array) -> list[str]:

@@ -53,13 +53,15 @@ class Operation:
     others, ``IS NULL``, ``coalesce``, ``toFloat``, ``abs``, parts of dates (``year`` …); ``CASE``, whose operands are
     conditions, each followed by its result, and what else it is; ``struct``, a map or a list of several types, whose
     operands are whether there is one and its values; ``names``, the list of the operands after the first whose bits are
-    set in that, the first being the lowest; ``duration`` of months, days, seconds and nanoseconds, and
-    ``months between`` … two times; ``edge`` of columns of codes, starts, ends and ordinals, and ``edge of
-    both``, whose codes say which of two ends it starts at.
+    set in that, the first being the lowest; functions of one text; ``duration`` of months, days, seconds and
+    nanoseconds, and ``months between`` … two times; ``begin of`` a unit of dates; ``edge`` of columns of codes, starts,
+    ends and ordinals, and ``edge of both``, whose codes say which of two ends it starts at.
     """
 
     operator: str
     operands: tuple[Vector, ...]
+    constants: tuple[int | str, ...] = ()
+    """What a function of texts is told besides (:mod:`graphdb.relational.vectors.texts`)."""
 
 
 Vector: TypeAlias = "ColumnOf | Constant | PropertyOf | LabelOf | Operation"
@@ -71,7 +73,7 @@ def names_of(vector: Vector) -> set[str]:
     match vector:
         case ColumnOf(name):
             return {name}
-        case PropertyOf(column, _) | LabelOf(column, _):
+        case PropertyOf(column) | LabelOf(column):
             return {column.name}
         case Operation(_, operands):
             return {name for operand in operands for name in names_of(operand)}
@@ -83,7 +85,7 @@ def names_of(vector: Vector) -> set[str]:
 class Aggregate:
     """A value for each group of rows, of those of their values that are not null."""
 
-    function: Literal["count", "sum", "min", "max", "avg", "collect"]
+    function: Literal["count", "sum", "min", "max", "avg", "collect", "stDev", "stDevP"]
     operand: Vector | None
     """None for ``count(*)``."""
     distinct: bool = False
@@ -158,5 +160,17 @@ class Outer:
     """The names of further columns, and which of the others they are."""
 
 
-Rows: TypeAlias = "str | Clause | Union | Lookup | Outer"
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """Rows with further columns of others: each once for each of the others whose key it has."""
+
+    rows: Rows
+    others: Rows
+    key: tuple[str, str]
+    """The columns of integers, none of which is null, that must be equal: of the rows, and of the others."""
+    added: tuple[tuple[str, str], ...]
+    """The names of further columns, and which of the others they are."""
+
+
+Rows: TypeAlias = "str | Clause | Union | Lookup | Outer | Inner"
 """Rows: those that go by a name, or what a clause makes."""

@@ -131,8 +131,8 @@ class _Combinations:
                 return True
             case ColumnOf() | PropertyOf():
                 return vector in self.numbers or self._number(vector)
-            case LabelOf(code):
-                return self.take(code)
+            case LabelOf(numbers):
+                return self.take(numbers)
             case Operation(operator, operands):
                 return all(map(self.take, operands)) or (
                     operator in _NARROWING and (vector in self.numbers or self._number(vector))
@@ -194,8 +194,8 @@ def _replaced(vector: Vector, names: Mapping[str, Vector]) -> Vector:
             return PropertyOf(_column_of(vertex, names), label)
         case LabelOf(code):
             return replace(vector, code=_column_of(code, names))
-        case Operation(operator, operands):
-            return Operation(operator, tuple(_replaced(operand, names) for operand in operands))
+        case Operation(_, operands):
+            return replace(vector, operands=tuple(_replaced(operand, names) for operand in operands))
         case Constant():
             return vector
 

@@ -6,7 +6,7 @@ it.  What SQL would answer in another way, or with an error, is refused, and SQL
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import reduce
 
@@ -28,6 +28,7 @@ from graphdb.relational.vectors.numbers import (
     truncated,
 )
 from graphdb.relational.vectors.temporal import TEMPORAL, instants, is_instant
+from graphdb.relational.vectors.texts import LISTS, TEXTS, same_texts
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import filled, number_integers, taken
@@ -53,26 +54,58 @@ def evaluated(vector: Vector, frame: Frame, properties: Properties) -> arrow.Arr
         case PropertyOf(vertex, label):
             found = properties.gather(label, frame.column(vertex.name))
             return found if isinstance(found, arrow.Array) else found.combine_chunks()
-        case LabelOf():
-            numbers, names = labels(vector, frame)
-            return taken(names, numbers)
+        case Operation(operator, (lists,), constants) if operator in LISTS:
+            return LISTS[operator](evaluated(lists, frame, properties), *constants)
+        case Operation("field", (structs,), (int(at),)):
+            return _field(evaluated(structs, frame, properties), at)
+        case LabelOf() | Operation("CASE") if (coded := texts_by_numbers(vector, frame, properties)) is not None:
+            numbers, texts = coded
+            return taken(texts, numbers)
+        case Operation(operator, (text,), constants) if operator in TEXTS:
+            return TEXTS[operator](evaluated(text, frame, properties).decoded(), *constants)
         case Operation(operator, operands):
             return _OPERATORS[operator]([evaluated(operand, frame, properties) for operand in operands])
+        case LabelOf():
+            raise AssertionError("its texts have numbers")
 
 
-def labels(vector: LabelOf, frame: Frame) -> tuple[NDArray[np.int64], arrow.Array]:
-    """Return the names of labels, each once, and which of them each row has: int64 [rows], -1 for null."""
-    codes = frame.column(vector.code.name)
+def texts_by_numbers(
+    vector: Vector, frame: Frame, properties: Properties
+) -> tuple[NDArray[np.int64], arrow.Array] | None:
+    """Return the few texts that an expression may be, each once, and which of them it is for each row; None for others.
+
+    int64 [rows], -1 for null.
+    """
+    match vector:
+        case LabelOf(code, names):
+            return _labels(frame.column(code.name), names)
+        case Operation("CASE", operands):
+            results = [*operands[1::2], operands[-1]]
+            written = [each.value for each in results if isinstance(each, Constant) and isinstance(each.value, str)]
+            if len(written) == len(results):
+                holds = [_true(evaluated(condition, frame, properties)) for condition in operands[:-1:2]]
+                texts, number = _each_once(written)
+                which = np.select(holds, [np.int64(i) for i in range(len(holds))], np.int64(len(holds)))
+                return number[which], texts
+    return None
+
+
+def _labels(codes: arrow.Array, names: Mapping[int, str]) -> tuple[NDArray[np.int64], arrow.Array]:
+    """Return the names of the labels of edges, and which of them each has."""
     there = codes.is_valid() if codes.null_count else slice(None)
     some = numeric(codes)[there] >> 1
     once = is_repeated(some) and len(some) > 1
     different, which = number_integers(some[:1] if once else some)
-    written = [vector.names[label] for label in different.tolist()]
-    names = list(dict.fromkeys(written))
-    number = np.array([names.index(name) for name in written], np.int64)
+    texts, number = _each_once([names[label] for label in different.tolist()])
     numbers = np.full(len(codes), -1)
     numbers[there] = number[which]
-    return numbers, arrow.strings(names)
+    return numbers, texts
+
+
+def _each_once(texts: Sequence[str]) -> tuple[arrow.Array, NDArray[np.int64]]:
+    """Return different texts, and which of them each is."""
+    different = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    return arrow.strings(different), np.array([different[text] for text in texts], np.int64)
 
 
 def fulfilled(conditions: tuple[Vector, ...], frame: Frame, properties: Properties) -> Frame:
@@ -86,14 +119,20 @@ def fulfilled(conditions: tuple[Vector, ...], frame: Frame, properties: Properti
     return frame
 
 
+_WHOLE = float(1 << 53)
+"""Integers up to here are floating-point numbers, too."""
+
+
 def _true(array: arrow.Array) -> NDArray[np.bool_]:
     data = values(array)
     return data if array.valid is None else data & array.valid
 
 
-def _compared(compare: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]) -> Operator:
+def _compared(compare: np.ufunc) -> Operator:
     def made(operands: list[arrow.Array]) -> arrow.Array:
         left, right = operands
+        if arrow.FLOAT64 in (left.type, right.type):
+            return arrow.numbers(compare(*map(_finite, operands)), both(left, right))
         same = left.type == right.type or (arrow.is_integer(left.type) and arrow.is_integer(right.type))
         require(same or (is_instant(left.type) and is_instant(right.type)))
         return arrow.numbers(compare(ordinal(left), ordinal(right)), both(left, right))
@@ -135,6 +174,14 @@ def _ratio(operands: list[arrow.Array]) -> arrow.Array:
     return arrow.numbers(left / right, both(*operands))
 
 
+def _finite(array: arrow.Array) -> NDArray[np.float64]:
+    """Return numbers that are compared as floating-point ones: SQL has those that differ from these."""
+    found = _real(array)
+    some = found if array.valid is None else found[array.valid]
+    require(bool(np.isfinite(some).all()) and (array.type == arrow.FLOAT64 or largest(numeric(array)) <= _WHOLE))
+    return found
+
+
 def _real(array: arrow.Array) -> NDArray[np.float64]:
     return values(array) if array.type == arrow.FLOAT64 else numeric(array).astype(np.float64)
 
@@ -150,6 +197,23 @@ def _absolute(operands: list[arrow.Array]) -> arrow.Array:
     data = numeric(operand)
     require(largest(data) < FITS)  # the least integer has none
     return arrow.numbers(np.abs(data), operand.valid)
+
+
+def _rounded(round: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Operator:
+    """A function of one number, as a floating-point one."""
+
+    def made(operands: list[arrow.Array]) -> arrow.Array:
+        return arrow.numbers(round(_real(operands[0])), operands[0].valid)
+
+    return made
+
+
+def _whole(operands: list[arrow.Array]) -> arrow.Array:
+    """Floating-point numbers without what is behind the point, as integers."""
+    found, valid = _real(operands[0]), operands[0].valid
+    found = found if valid is None else np.where(valid, found, 0.0)
+    require(bool((np.abs(found) < FITS).all()))
+    return arrow.numbers(found.astype(np.int64), valid)
 
 
 def _all(operands: list[arrow.Array]) -> arrow.Array:
@@ -185,9 +249,9 @@ def _case(operands: list[arrow.Array]) -> arrow.Array:
     results = [*branches[1::2], otherwise]
     if all(arrow.is_string(result.type) for result in results):
         return _case_of_texts([_true(condition) for condition in branches[::2]], results)
-    kinds = {"b" if result.type == arrow.BOOL else "l" for result in results}
+    kinds = {result.type.format if result.type in (arrow.BOOL, arrow.FLOAT64) else "l" for result in results}
     require(len(kinds) == 1)
-    data = [values(result) if kinds == {"b"} else numeric(result) for result in results]
+    data = [numeric(result) if kinds == {"l"} else values(result) for result in results]
     conditions = [_true(condition) for condition in branches[::2]]
     found = arrow.numbers(np.select(conditions, data[:-1], data[-1]))
     if any(result.null_count for result in results):
@@ -201,6 +265,15 @@ def _case_of_texts(conditions: list[NDArray[np.bool_]], results: list[arrow.Arra
     count = len(results[0])
     which = np.select(conditions, list(range(len(conditions))), len(conditions))
     return taken(arrow.concat_arrays(results), which * count + np.arange(count))
+
+
+def _field(structs: arrow.Array, at: int) -> arrow.Array:
+    """Return a field of structs; null where these are."""
+    found = structs.field(at).decoded()
+    if structs.valid is None:
+        return found
+    valid = structs.valid if found.valid is None else structs.valid & found.valid
+    return arrow.Array(found.type, len(found), valid, found.data, found.offsets, found.children)
 
 
 def _struct(operands: list[arrow.Array]) -> arrow.Array:
@@ -264,6 +337,11 @@ _OPERATORS: Mapping[str, Operator] = {
     "/": _ratio,
     "toFloat": _as_real,
     "abs": _absolute,
+    "toInteger of floats": _whole,
+    "round": _rounded(lambda number: np.floor(number + 0.5)),
+    "floor": _rounded(np.floor),
+    "ceil": _rounded(np.ceil),
+    "same text": same_texts,
     "AND": _all,
     "OR": _any,
     "NOT": _not,

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.stopping import checked
-from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, Constant, LabelOf, PropertyOf, Vector
-from graphdb.relational.vectors.expressions import evaluated, labels
+from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, Constant, PropertyOf, Vector
+from graphdb.relational.vectors.expressions import evaluated, texts_by_numbers
 from graphdb.relational.vectors.frames import Frame
 from graphdb.relational.vectors.numbers import NotVectorized, is_repeated, multiplied, numeric, ordinal, require
 from graphdb.relational.vectors.unions import as_floats
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
-from graphdb.storage.arrays.texts import firsts_of, number_integers, number_pairs, numbered
+from graphdb.storage.arrays.texts import firsts_of, number_integers, number_pairs, numbered, taken
 
 Ints = NDArray[np.int64]
 
@@ -179,9 +179,9 @@ def _different(ids: arrow.Array) -> Ints:
 
 def _numbered_key(key: Vector, frame: Frame, properties: Properties) -> tuple[Ints, int]:
     """Return numbers of the values of an expression, the same for equal ones, and a bound of them."""
-    if isinstance(key, LabelOf):
-        numbers, names = labels(key, frame)
-        return numbers + 1, len(names) + 1
+    if (coded := texts_by_numbers(key, frame, properties)) is not None:
+        numbers, texts = coded
+        return numbers + 1, len(texts) + 1
     return _numbered(evaluated(key, frame, properties))
 
 
@@ -301,25 +301,23 @@ def aggregated(aggregate: Aggregate, groups: Groups, frame: Frame, properties: P
             return arrow.numbers(sums(numbers, weighted, count))
         data, span = _numbered(array)
         return arrow.numbers(_distinct(numbers, data if there is None else data[there], span, count))
-    if aggregate.distinct or (weighted is not None and aggregate.function == "collect"):
-        raise NotVectorized
-    if array.type == arrow.FLOAT64 and aggregate.function != "collect":
+    if aggregate.function == "collect":
+        require(weighted is None or aggregate.distinct)
+        order = None if aggregate.order is None else numeric(evaluated(aggregate.order, frame, properties))
+        return _collected(array, numbers, there, order, count, distinct=aggregate.distinct)
+    require(not aggregate.distinct)
+    if aggregate.function in ("stDev", "stDevP"):
+        reals = _real(array) if there is None else _real(array)[there]
+        return _deviations(aggregate.function, numbers, reals, weighted, count)
+    if array.type == arrow.FLOAT64:
         reals = values(array) if there is None else values(array)[there]
         return _of_reals(aggregate.function, numbers, reals, weighted, count)
-    data = numeric(array) if aggregate.function in ("sum", "avg", "collect") else ordinal(array)
+    data = numeric(array) if aggregate.function in ("sum", "avg") else ordinal(array)
     data = data if there is None else data[there]
     if aggregate.function in ("sum", "avg") and weighted is not None:
         data = multiplied(data, weighted)
     if aggregate.function == "sum":
         return arrow.numbers(sums(numbers, data, count))
-    if aggregate.function == "collect":
-        sizes = np.bincount(numbers, minlength=count)
-        order = np.argsort(numbers, kind="stable")
-        if aggregate.order is not None:
-            places = numeric(evaluated(aggregate.order, frame, properties))
-            order = np.lexsort((places if there is None else places[there], numbers))
-        items = arrow.numbers(values(array)[order] if there is None else values(array)[there][order])
-        return arrow.list_array(np.concatenate(([0], np.cumsum(sizes))), items)
     sizes = sums(numbers, weighted, count)
     if aggregate.function == "avg":
         with np.errstate(invalid="ignore"):
@@ -327,6 +325,49 @@ def aggregated(aggregate: Aggregate, groups: Groups, frame: Frame, properties: P
     if arrow.is_struct(array.type):
         raise NotVectorized
     return _extreme(aggregate.function, numbers, data, array.type, sizes)
+
+
+def _collected(
+    array: arrow.Array, numbers: Ints, there: Ints | None, order: Ints | None, count: int, *, distinct: bool
+) -> arrow.Array:
+    """Return the list of the values of each group, in the order of the rows or another; of equal ones the first."""
+    places = None if order is None else order if there is None else order[there]
+    if distinct:
+        data, span = _numbered(array)
+        data = data if there is None else data[there]
+        require(float(count) * span < 2.0**62)
+        which = number_integers(numbers * span + data)[1]
+        if places is None:
+            chosen = firsts_of(which)
+        else:
+            sort = np.lexsort((places, which))
+            chosen = sort[np.flatnonzero(np.diff(which[sort], prepend=-1))]
+        numbers, places = numbers[chosen], None if places is None else places[chosen]
+    else:
+        chosen = np.arange(len(numbers))
+    sizes = np.bincount(numbers, minlength=count)
+    sort = np.argsort(numbers, kind="stable") if places is None else np.lexsort((places, numbers))
+    chosen = chosen[sort]
+    items = taken(array.decoded(), chosen if there is None else there[chosen])
+    return arrow.list_array(np.concatenate(([0], np.cumsum(sizes))), items)
+
+
+def _real(array: arrow.Array) -> NDArray[np.float64]:
+    return values(array) if array.type == arrow.FLOAT64 else numeric(array).astype(np.float64)
+
+
+def _deviations(
+    function: str, numbers: Ints, data: NDArray[np.float64], weighted: Ints | None, count: int
+) -> arrow.Array:
+    """Return how far the numbers of each group are from their mean: 0 of less than two."""
+    weighted = np.broadcast_to(np.int64(1), len(data)) if weighted is None else weighted
+    sizes = sums(numbers, weighted, count)
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = np.bincount(numbers, data * weighted, count) / np.maximum(sizes, 1)
+        squares = np.bincount(numbers, (data - means[numbers]) ** 2 * weighted, count)
+        found = np.sqrt(squares / np.maximum(sizes - (function == "stDev"), 1))
+    require(bool(np.isfinite(found).all()))
+    return arrow.numbers(found)
 
 
 def _extreme(function: str, numbers: Ints, data: Ints, type: arrow.DataType, sizes: Ints) -> arrow.Array:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from graphdb.common import arrow
-from graphdb.relational.vectors.algebra import Aggregate, Clause, ColumnOf, Lookup, Outer, Vector, names_of
+from graphdb.relational.vectors.algebra import Aggregate, Clause, ColumnOf, Inner, Lookup, Outer, Vector, names_of
 from graphdb.relational.vectors.frames import Frame, Ints, Maker, made_once
 from graphdb.relational.vectors.numbers import numeric, require
 from graphdb.storage.arrays.texts import filled, gathered, taken
@@ -25,7 +25,7 @@ def looked_up(lookup: Lookup, frame: Frame, others: Frame) -> Frame:
     Raises
     ------
     NotVectorized
-        SQL has to join them: a key is null, comes twice, or is far from the others.
+        SQL has to join them: a key is null, or comes twice.
     """
     mine, theirs = frame.column(lookup.key[0]), others.column(lookup.key[1])
     require(not mine.null_count and not theirs.null_count)
@@ -82,6 +82,35 @@ def outer_joined(join: Outer, frame: Frame, others: Frame) -> Frame:
     return Frame(len(mine), maker_of)
 
 
+def inner_joined(join: Inner, frame: Frame, others: Frame, most: int) -> Frame:
+    """Return rows once for each of the others with their key, in the order of the rows.
+
+    Raises
+    ------
+    NotVectorized
+        A key is null, or there are more than ``most`` pairs.
+    """
+    mine, theirs = frame.column(join.key[0]), others.column(join.key[1])
+    require(not mine.null_count and not theirs.null_count)
+    keys, others_keys = numeric(mine), numeric(theirs)
+    order = np.argsort(others_keys, kind="stable")
+    others_keys = others_keys[order]
+    low = np.searchsorted(others_keys, keys)
+    counts = np.searchsorted(others_keys, keys, "right") - low
+    total = int(counts.sum())
+    require(total <= most)
+    which = np.repeat(np.arange(len(keys)), counts)
+    places = order[np.repeat(low - (np.cumsum(counts) - counts), counts) + np.arange(total)]
+    added = dict(join.added)
+
+    def maker_of(name: str) -> Maker:
+        if name in added:
+            return lambda some: others.some(added[name], places if some is None else places[some])
+        return lambda some: frame.some(name, which if some is None else which[some])
+
+    return Frame(total, maker_of)
+
+
 def counts_before(clause: Clause, join: Outer) -> Clause | None:
     """Return a clause that groups joined rows as one that groups those before the join, which have numbers of others.
 
@@ -127,7 +156,12 @@ def _places(mine: Ints, theirs: Ints) -> Ints:
     if not len(theirs):
         return np.full(len(mine), -1)
     low, high = int(theirs.min()), int(theirs.max())
-    require(high - low < _SPREAD * len(theirs) + 4096)
+    if high - low >= _SPREAD * len(theirs) + 4096:
+        order = np.argsort(theirs)
+        keys = theirs[order]
+        require(bool((keys[1:] > keys[:-1]).all()))
+        at = np.minimum(np.searchsorted(keys, mine), len(keys) - 1)
+        return np.where(keys[at] == mine, order[at], -1)
     place = np.full(high - low + 1, -1)
     place[theirs - low] = np.arange(len(theirs))
     require(int(np.count_nonzero(place >= 0)) == len(theirs))

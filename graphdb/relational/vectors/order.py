@@ -15,7 +15,8 @@ from graphdb.relational.vectors.frames import Frame
 from graphdb.relational.vectors.numbers import NotVectorized, ordinal
 from graphdb.relational.vectors.temporal import sort_keys
 from graphdb.snapshot.properties import Properties
-from graphdb.storage.arrays.arrow import string_bytes
+from graphdb.storage.arrays.arrow import string_places
+from graphdb.storage.arrays.texts import numbered_texts
 
 Ints = NDArray[np.int64]
 
@@ -28,7 +29,7 @@ _SAMPLED = 1 << 13
 _INFINITE = 0x7FF << 52
 """The bits of infinity: those of NaN are above them, or negative."""
 
-_TEXTS = 20_000
+_TEXTS = 1 << 17
 """Texts that are sorted here, at most."""
 
 
@@ -145,17 +146,62 @@ def _of_floats(data: NDArray[np.floating[Any]]) -> Ints:
 
 
 def _of_texts(array: arrow.Array) -> Ints:
-    """Return the ranks of texts by their bytes, as DuckDB orders them."""
+    """Return the ranks of texts by their bytes, as DuckDB orders them; those of nulls mean nothing."""
     if len(array) > _TEXTS:
         raise NotVectorized
-    array = array.decoded()
-    ends = np.cumsum(array.lengths()).tolist()
-    whole = bytes(string_bytes(array if array.valid is None else _without_gaps(array)))
-    texts = [whole[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
-    ranks = {text: rank for rank, text in enumerate(sorted(set(texts)))}
-    return np.array([ranks[text] for text in texts], np.int64)
+    different, numbers = numbered_texts(array.decoded())
+    order = _order_of_different(*string_places(different))
+    ranks = np.zeros(len(order) + 1, np.int64)  # the last is that of nulls
+    ranks[order] = np.arange(len(order))
+    found: Ints = ranks[numbers]
+    return found
 
 
-def _without_gaps(array: arrow.Array) -> arrow.Array:
-    """Return the texts that are there: null ones may have bytes, too."""
-    return array.drop_null()
+def _order_of_different(data: NDArray[np.uint8], offsets: Ints) -> Ints:
+    """Return the places of texts, no two of which are the same, in the order of their bytes.
+
+    Eight bytes are compared at a time, those behind them of the texts that have the same.
+    """
+    begins, sizes = offsets[:-1], np.diff(offsets)
+    if len(begins) < 2:
+        return np.arange(len(begins))
+    common = _common(data, begins, int(sizes.min()))
+    begins, left = begins + common, sizes - common
+    padded = np.append(data, np.zeros(8, np.uint8))
+    order, groups = np.arange(len(begins)), np.zeros(len(begins), np.int64)
+    going = np.arange(len(begins))
+    while len(going):
+        rows = order[going]
+        words = _words(padded, begins[rows], left[rows])
+        sort = np.argsort(words) if len(going) == len(order) else np.lexsort((words, groups))
+        rows, words, among = rows[sort], words[sort], groups
+        if int(left[rows].max()) <= 0:  # alike but for zeros at the end: the shorter is less
+            order[going] = rows[np.lexsort((sizes[rows], among))]
+            break
+        order[going] = rows
+        new = np.append(True, (words[1:] != words[:-1]) | (among[1:] != among[:-1]))
+        alike = np.flatnonzero(~new | np.append(~new[1:], False))
+        groups, going = np.cumsum(new)[alike], going[alike]
+        begins[order[going]] += 8
+        left[order[going]] -= 8
+    return order
+
+
+def _common(data: NDArray[np.uint8], begins: Ints, most: int) -> int:
+    """Return how many bytes, ``most`` at most, all texts begin with."""
+    for at in range(most):
+        byte = data[begins + at]
+        if (byte != byte[0]).any():
+            return at
+    return most
+
+
+_LEFT = np.array([(1 << 64) - (1 << 8 * (8 - size)) if size else 0 for size in range(9)], np.uint64)
+"""What leaves so many bytes of eight."""
+
+
+def _words(padded: NDArray[np.uint8], begins: Ints, left: Ints) -> NDArray[np.uint64]:
+    """Return the next eight bytes of texts as integers in their order; zeros for those that are not there."""
+    every = np.ndarray((len(padded) - 7,), ">u8", padded.data, strides=(1,))
+    found: NDArray[np.uint64] = every[np.minimum(begins, len(padded) - 8)].astype(np.uint64)
+    return found & _LEFT[np.clip(left, 0, 8)]

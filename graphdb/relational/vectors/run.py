@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from graphdb.relational.vectors.algebra import (
     Aggregate,
     Clause,
     ColumnOf,
+    Inner,
     Lookup,
     Operation,
     Outer,
@@ -22,9 +24,10 @@ from graphdb.relational.vectors.compressed import compressed, without_columns_be
 from graphdb.relational.vectors.expressions import evaluated, fulfilled
 from graphdb.relational.vectors.frames import Frame, Maker, made_once
 from graphdb.relational.vectors.groups import aggregated, grouped
-from graphdb.relational.vectors.lookups import counted_before, counts_before, looked_up, outer_joined
+from graphdb.relational.vectors.lookups import counted_before, counts_before, inner_joined, looked_up, outer_joined
 from graphdb.relational.vectors.numbers import NotVectorized
 from graphdb.relational.vectors.order import ordered
+from graphdb.relational.vectors.products import Product, pairs
 from graphdb.relational.vectors.unions import with_unions
 from graphdb.snapshot.properties import Properties
 
@@ -40,6 +43,7 @@ def run(
     threads: int = 1,
     *,
     most: int = _LARGE,
+    products: Mapping[str, Product] | None = None,
 ) -> arrow.Table | None:
     """Return the rows that a clause makes; None where SQL has to: some are not in memory, too many, or of other types.
 
@@ -53,9 +57,11 @@ def run(
         How many work.
     most
         Rows of which each is computed, at most.
+    products
+        Pairs of rows that are made as far as conditions leave them, by their names.
     """
     try:
-        frame, names = _frame(rows, tables, properties, check, most, threads)
+        frame, names = _frame(rows, tables, properties, check, most, threads, products or {})
         return arrow.table({name: frame.column(name) for name in names}) if names else None
     except NotVectorized:
         return None
@@ -68,6 +74,7 @@ def _frame(
     check: Callable[[], None],
     most: int,
     threads: int,
+    products: Mapping[str, Product],
 ) -> tuple[Frame, list[str]]:
     check()
     if isinstance(rows, str):
@@ -76,7 +83,7 @@ def _frame(
             raise NotVectorized
         return Frame.of(table), table.column_names
     if isinstance(rows, Union):
-        parts = [_frame(part, tables, properties, check, most, threads) for part in rows.parts]
+        parts = [_frame(part, tables, properties, check, most, threads, products) for part in rows.parts]
         names = parts[0][1]
         if not names:  # a table of no columns would have no rows
             return Frame(sum(len(frame) for frame, _ in parts), dict[str, Maker]().__getitem__), names
@@ -87,27 +94,36 @@ def _frame(
             raise NotVectorized
         return Frame.of(arrow.concat_tables(pieces)), names
     if isinstance(rows, Lookup):
-        frame, names = _frame(rows.rows, tables, properties, check, most, threads)
-        others, _ = _frame(rows.others, tables, properties, check, most, threads)
+        frame, names = _frame(rows.rows, tables, properties, check, most, threads, products)
+        others, _ = _frame(rows.others, tables, properties, check, most, threads, products)
         check()
         return looked_up(rows, frame, others), [*names, *(name for name, _, _ in rows.added)]
     if isinstance(rows, Outer):
-        frame, names = _frame(rows.rows, tables, properties, check, most, threads)
-        others, _ = _frame(rows.others, tables, properties, check, most, threads)
+        frame, names = _frame(rows.rows, tables, properties, check, most, threads, products)
+        others, _ = _frame(rows.others, tables, properties, check, most, threads, products)
         check()
         return outer_joined(rows, frame, others), [*names, *(name for name, _ in rows.added)]
+    if isinstance(rows, Inner):
+        frame, names = _frame(rows.rows, tables, properties, check, most, threads, products)
+        others, _ = _frame(rows.others, tables, properties, check, most, threads, products)
+        check()
+        return inner_joined(rows, frame, others, most), [*names, *(name for name, _ in rows.added)]
     smaller = _compressed(rows, tables, properties, check, threads)
     if smaller is not None:
         rows, frame = smaller
     else:
         join = rows.rows
-        if isinstance(join, Outer) and (counting := counts_before(rows, join)) is not None:
-            frame, _ = _frame(join.rows, tables, properties, check, most, threads)
-            others, _ = _frame(join.others, tables, properties, check, most, threads)
+        product = products.get(join) if isinstance(join, str) else None
+        if product is not None:
+            frame, where = pairs(product, rows.where, properties)
+            rows = replace(rows, where=where)
+        elif isinstance(join, Outer) and (counting := counts_before(rows, join)) is not None:
+            frame, _ = _frame(join.rows, tables, properties, check, most, threads, products)
+            others, _ = _frame(join.others, tables, properties, check, most, threads, products)
             check()
             rows, frame = counting, counted_before(join, frame, others)
         else:
-            frame, _ = _frame(join, tables, properties, check, most, threads)
+            frame, _ = _frame(join, tables, properties, check, most, threads, products)
         if len(frame) > most and _computes(rows):
             raise NotVectorized
         frame = fulfilled(rows.where, frame, properties)

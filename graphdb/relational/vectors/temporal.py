@@ -112,6 +112,32 @@ def _day(days: Ints) -> Ints:
     return days - begins.astype(np.int64) + 1
 
 
+def _begin(unit: str) -> Operator:
+    """The first day of the year, quarter, month or week that dates are in, or the day itself."""
+
+    def begins(days: Ints) -> Ints:
+        if unit == "week":  # 1970 began on a Thursday
+            return days - (days + 3) % 7
+        if unit == "day":
+            return days
+        months = days.view("M8[D]").astype("M8[M]").astype(np.int64) // _MONTHS[unit] * _MONTHS[unit]
+        return months.view("M8[M]").astype("M8[D]").astype(np.int64)
+
+    def made(operands: list[arrow.Array]) -> arrow.Array:
+        (operand,) = operands
+        require(arrow.is_date(operand.type))
+        found = _looked_up(begins, _days(operand), operand.valid)
+        return arrow.Array(operand.type, len(operand), operand.valid, found.astype(operand.type.dtype))
+
+    return made
+
+
+_MONTHS = {"year": 12, "quarter": 3, "month": 1}
+
+TRUNCATED = (*_MONTHS, "week", "day")
+"""Units that dates are truncated to."""
+
+
 def _number(days: Ints) -> Ints:
     """Return numbers of days that leave each month 32 of them."""
     return (_year(days) * 12 + _month(days)) * 32 + _day(days)
@@ -201,6 +227,7 @@ TEMPORAL: Mapping[str, Operator] = {
     "quarter": _part(_quarter),
     "month": _part(_month),
     "day": _part(_day),
+    **{f"begin of {unit}": _begin(unit) for unit in TRUNCATED},
     "duration": _duration,
     "months between": _months_between,
     "days between": _days_between,

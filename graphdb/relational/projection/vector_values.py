@@ -1,0 +1,105 @@
+"""Values that :mod:`graphdb.relational.projection.vectorized` translates: which are columns as SQL has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+
+from graphdb.common.values.types import FLOAT, INTEGER, Base, Type, list_of
+from graphdb.grammar import syntax as ast
+from graphdb.relational.vectors.algebra import ColumnOf, Constant, Operation, Vector
+from graphdb.sql.value import SqlValue
+
+PLAIN = {Base.NODE, Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED}
+"""Types whose values are columns as SQL has them."""
+
+ORDERED = PLAIN - {Base.NODE} | {Base.MOMENT, Base.DURATION}
+"""Types whose order is that of their columns, or of the lengths that these say."""
+
+KEYS = {Base.NODE, Base.INTEGER, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED}
+"""Types whose values are equal where those in their columns are."""
+
+COMPARED = {Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED, Base.MOMENT}
+
+INSTANTS = {Base.ZONED, Base.MOMENT}
+"""Types of points in time that are compared with each other, too."""
+
+PARTS = {"year", "quarter", "month", "day"}
+
+STRUCTS = {Base.DURATION, Base.MAP, Base.TUPLE}
+"""Types whose columns are structs of what their values consist of."""
+
+OF_VERTICES = PLAIN | {Base.MOMENT, Base.LIST, Base.EDGE}
+"""Types of properties that are columns."""
+
+HANDED_ON = OF_VERTICES | STRUCTS | {Base.PATH}
+
+Typed = tuple[Vector, Base]
+
+
+class Unknown(Exception):
+    """Something is for SQL."""
+
+
+def constant(value: object) -> Typed:
+    """Return a plain value that a text or an argument has."""
+    if isinstance(value, str):
+        return Constant(value), Base.STRING
+    if isinstance(value, float):
+        require(isfinite(value))
+        return Constant(value), Base.FLOAT
+    require(isinstance(value, int) and abs(value) < 1 << 62)
+    assert isinstance(value, int)
+    return Constant(value), Base.BOOLEAN if isinstance(value, bool) else Base.INTEGER
+
+
+def same_texts(left: Vector, right: Vector) -> Operation:
+    """Return whether two texts are the same, one of which may be the same for all rows."""
+    if isinstance(left, Constant):
+        left, right = right, left
+    if isinstance(right, Constant) and isinstance(right.value, str) and not isinstance(left, Constant):
+        return Operation("equals", (left,), (right.value,))
+    return Operation("same text", (left, right))
+
+
+def times(vector: Vector, per: int) -> Vector:
+    """Return so many times a number."""
+    return vector if per == 1 else Operation("*", (vector, Constant(per)))
+
+
+def is_key(type: Type) -> bool:
+    """Whether values are structs that are equal where all of their fields are."""
+    return type.base in (Base.MAP, Base.TUPLE) and all(each.base in KEYS - {Base.NODE} for _, each in type.fields)
+
+
+def require(condition: bool) -> None:
+    """Leave an expression to SQL unless a condition holds."""
+    if not condition:
+        raise Unknown
+
+
+def column_of(value: SqlValue) -> Typed:
+    """Return a value that is a column, or says whether one is above 0."""
+    require(not value.many and value.shared is None)
+    if value.counted is not None:
+        return Operation(">", (ColumnOf(value.counted), Constant(0))), Base.BOOLEAN
+    if value.type.base is Base.EDGE and value.parts and value.column is None:
+        *columns, at, both = value.parts
+        ordinal = ColumnOf(at) if at else Constant(0)
+        return Operation("edge of both" if both else "edge", (*map(ColumnOf, columns), ordinal)), Base.EDGE
+    if value.type.base is Base.PATH and value.parts and value.column is None:
+        return Operation("path", tuple(map(ColumnOf, value.parts))), Base.PATH
+    require(value.column is not None and value.type.base in HANDED_ON)
+    return ColumnOf(value.column or ""), value.type.base
+
+
+def type_of_aggregate(node: ast.FunctionCall | ast.CountStar, value: Callable[[ast.Expression], Typed]) -> Type:
+    """Return the type of an aggregate; ``value`` translates what it is of."""
+    name = "count" if isinstance(node, ast.CountStar) else node.name.lower()
+    if name == "count":
+        return INTEGER
+    assert isinstance(node, ast.FunctionCall)
+    if name in ("avg", "stdev", "stdevp"):
+        return FLOAT
+    type = Type(value(node.arguments[0])[1])
+    return list_of(type) if name == "collect" else type
