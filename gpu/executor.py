@@ -470,8 +470,7 @@ class GpuExecutor:
         """
         used: list[object] = [plan, plan.counting]
         if counting and plan.clique is not None:
-            lists = self.graph.residency.place_alone(plan)
-            used += [plan.clique.graph, *(each.elements for each in lists)]
+            used += [plan.clique.graph, *(each.elements for each in self._counter.place_cliques(plan, plan.clique))]
         with self.device.memory.using(used):
             yield
 

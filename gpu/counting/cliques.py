@@ -51,6 +51,7 @@ SAMPLES["clique"] = (
     _macros(8, 16, "Block", 512, "DIVIDED"),
     _macros(4, 1, "Block", 1024, "SPARSE", "SCRATCH"),
     _macros(6, 16, "Block", 512, "SPARSE", "DIVIDED"),
+    _macros(4, 1, "Block", 1024, "SPARSE", "NARROW"),
 )
 
 
@@ -69,6 +70,8 @@ class Shape:
     sparse: bool = False
     wide: bool = False
     """Whether offsets have 64 bits."""
+    narrow: bool = False
+    """Whether lists are read as :mod:`graphdb.gpu.data.narrow` has them."""
     threads: int = BLOCK
     """Of a block."""
     scratch: int = 0
@@ -77,7 +80,7 @@ class Shape:
     @property
     def macros(self) -> dict[str, object]:
         """For the compiler."""
-        more = {name: 1 for name in ("SPARSE", "SCRATCH", "DIVIDED", "WIDE") if getattr(self, name.lower())}
+        more = {name: 1 for name in ("SPARSE", "SCRATCH", "DIVIDED", "WIDE", "NARROW") if getattr(self, name.lower())}
         return {"SIZE": self.size, "WORDS": self.words, "TEAM": self.team, "THREADS": self.threads, **more}
 
     @property
@@ -128,12 +131,12 @@ def shape_of(size: int, ranks: int, longest: int, limits: Limits) -> Shape | Non
     return None
 
 
-def shape_for(plan: CliqueCount, limits: Limits) -> Shape | None:
-    """How a plan is run by a card with such limits; None where it is not."""
+def shape_for(plan: CliqueCount, limits: Limits, *, fits: bool = True) -> Shape | None:
+    """How a plan is run by a card with such limits, whether or not its lists fit; None where it is not."""
     if plan.graph.neighbours.dtype != np.int32:
         return None
     shape = shape_of(plan.size, len(plan.graph.offsets) - 1, plan.graph.longest, limits)
-    return None if shape is None else replace(shape, wide=plan.graph.short_offsets is None)
+    return None if shape is None else replace(shape, wide=plan.graph.short_offsets is None, narrow=not fits)
 
 
 def launch_cliques(
@@ -155,7 +158,11 @@ def launch_cliques(
     share
         Only cliques whose first vertex has a rank in it: first and last + 1.
     """
-    oriented = graph.oriented(plan.graph)
+    if shape.narrow:
+        arrays = graph.narrow(plan.graph).arguments
+    else:
+        oriented = graph.oriented(plan.graph)
+        arrays = (address(oriented.offsets), address(oriented.neighbours), np.uint64(0), 0, 0)
     module = device.module("clique", shape.macros)
     ranks = len(plan.graph.offsets) - 1
     first, end = share or (0, ranks)
@@ -168,7 +175,7 @@ def launch_cliques(
     module.launch(
         "cliques",
         blocks,
-        *(address(oriented.offsets), address(oriented.neighbours), ranks, shape.span),
+        *(*arrays, ranks, shape.span),
         *(first, end, plan.graph.short_until(FEW), shape.matrix_words, scratch, shape.scratch),
         *(next_task, total, stop, published),
         threads=shape.threads,
@@ -222,7 +229,7 @@ class DeviceCliques:
         device = self._device
         with device.active():
             device.module("clique", shape.macros, check=watch.check)
-            self._graph.oriented(plan.graph)
+            (self._graph.narrow if shape.narrow else self._graph.oriented)(plan.graph)
             cells: Any = device.memory.empty(2, np.uint64)
             cells.fill(0)
             begin = device.event()

@@ -31,6 +31,8 @@ from graphdb.gpu.counting.passes.streaming import Streaming
 from graphdb.gpu.counting.registers import RANGED, TooWide, Unsupported
 from graphdb.gpu.counting.run import DeviceCount
 from graphdb.gpu.data.graph import DeviceGraph
+from graphdb.gpu.data.narrow import lists_of_narrow
+from graphdb.gpu.data.residency import Lists, lists_of_oriented, lists_read
 from graphdb.gpu.watch import Watch
 from graphdb.plan.counting.plan import CountingPlan, added_up, parts_of
 from graphdb.plan.counting.programs import Part
@@ -139,7 +141,7 @@ class Counter:
         """
         if plan.limit is not None:
             return None
-        if counting and plan.clique is not None and shape_for(plan.clique, self._device.limits) is not None:
+        if counting and plan.clique is not None and self._shape(plan.clique) is not None:
             seconds = self._start + self._cliques.factor * self._searched(plan.clique)
             setup = 0.0 if self._has_cliques(plan) else self._compile_seconds
             return ExpectedCost(seconds, setup, in_background=True, sums=True)
@@ -183,7 +185,23 @@ class Counter:
 
     def counts_cliques(self, plan: PhysicalPlan) -> bool:
         """Whether there is a kernel for a plan's cliques."""
-        return plan.clique is not None and shape_for(plan.clique, self._device.limits) is not None
+        return self._shape(plan.clique) is not None
+
+    def _shape(self, clique: CliqueCount | None) -> Shape | None:
+        """How cliques are counted; None where there are none, or no kernel for them."""
+        if clique is None:
+            return None
+        return shape_for(
+            clique, self._device.limits, fits=self._graph.residency.fits([lists_of_oriented(clique.graph)])
+        )
+
+    def place_cliques(self, plan: PhysicalPlan, clique: CliqueCount) -> list[Lists]:
+        """Choose what is copied of the lists that a plan's cliques are counted in, and return these."""
+        shape, wide = self._shape(clique), lists_read(plan, True)
+        lists = lists_of_narrow(clique.graph) if shape is not None and shape.narrow else wide
+        aside = 0 if shape is None else 4 * shape.scratch * self._device.processors
+        self._graph.residency.place_alone(lists, aside, others=[] if lists is wide else wide)
+        return lists
 
     @contextmanager
     def _clique_run(self) -> Iterator[DeviceCliques]:
@@ -199,12 +217,12 @@ class Counter:
 
     def _has_cliques(self, plan: PhysicalPlan) -> bool:
         """Whether the kernel for a plan's cliques need not be compiled."""
-        shape = shape_for(plan.clique, self._device.limits) if plan.clique is not None else None
+        shape = self._shape(plan.clique)
         return shape is None or self._device.is_ready("clique", shape.macros)
 
     def _prepare_cliques(self, plan: CliqueCount) -> None:
         """Have a thread compile the kernel for cliques of a size."""
-        shape = shape_for(plan, self._device.limits)
+        shape = self._shape(plan)
         if shape is None or shape in self._compiling or self._device.is_ready("clique", shape.macros):
             return
         done = self._compiling[shape] = Future[None]()
@@ -251,7 +269,7 @@ class Counter:
         """What is added up: a phrase for EXPLAIN."""
         if not counting:
             return "sums per vertex"
-        if plan.clique is not None and shape_for(plan.clique, self._device.limits) is not None:
+        if self._shape(plan.clique) is not None:
             return "cliques"
         summed = self._sums(plan, True)
         streaming = None if summed is None else Streaming.of(self._graph, summed)
@@ -282,7 +300,7 @@ class Counter:
 
         Raises what ``watch`` does, and :class:`~graphdb.plan.executor.OutOfRange`.
         """
-        shape = shape_for(plan.clique, self._device.limits) if plan.clique is not None else None
+        shape = self._shape(plan.clique)
         if plan.clique is not None and shape is not None:
             with self._clique_run() as run:
                 found = run.count(plan.clique, shape, watch) * plan.automorphisms
@@ -333,7 +351,7 @@ class Counter:
 
     def division(self, plan: PhysicalPlan, counting: bool, watch: Watch) -> Division | None:
         """How sums divide; None where there are none, or where they are one piece."""
-        if counting and plan.clique is not None and shape_for(plan.clique, self._device.limits) is not None:
+        if counting and plan.clique is not None and self._shape(plan.clique) is not None:
             return rank_division(plan.clique)
         prepared = self._ready(plan, counting, watch)
         return None if prepared is None else prepared.division()
@@ -341,7 +359,7 @@ class Counter:
     def partial(self, plan: PhysicalPlan, division: Division, watch: Watch, share: tuple[int, int] | None) -> Partial:
         """Count a share; raises as :meth:`count` does."""
         if division.unit == "ranks":
-            shape = None if plan.clique is None else shape_for(plan.clique, self._device.limits)
+            shape = self._shape(plan.clique)
             assert plan.clique is not None
             assert shape is not None
             with self._clique_run() as run:

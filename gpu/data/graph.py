@@ -20,8 +20,9 @@ from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.data.divided import SHORT, DividedLists, divide
 from graphdb.gpu.data.in_place import SPANS, Scatter, SpansCopy, missing_bytes
 from graphdb.gpu.data.memory import DeviceMemory
+from graphdb.gpu.data.narrow import narrow
 from graphdb.gpu.data.pages import PagedArray
-from graphdb.gpu.data.residency import DIVIDED, ORIENTED, Residency, copy_of, lists_of, offsets_of
+from graphdb.gpu.data.residency import DIVIDED, NARROW, ORIENTED, Residency, copy_of, lists_of, offsets_of
 from graphdb.storage.graph.derived.orientation import Oriented
 from graphdb.storage.graph.in_place.spans import Spans
 from graphdb.storage.graph.pcsr import LAYERS, Layer, Partition
@@ -70,6 +71,27 @@ class DevicePartition:
     @property
     def nbytes(self) -> int:
         """Bytes of the offsets: the other arrays are cached by themselves, and several partitions may share them."""
+        return int(self.offsets.nbytes)
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowCopy:
+    """The copy of an oriented graph's offsets and narrow lists (:class:`graphdb.gpu.data.narrow.NarrowLists`)."""
+
+    offsets: Any
+    head: Any
+    tail: Any
+    first: int
+    begin: int
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """What a kernel is given."""
+        return address(self.offsets), address(self.head), address(self.tail), self.first, self.begin
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the offsets: the lists are cached by themselves."""
         return int(self.offsets.nbytes)
 
 
@@ -172,6 +194,15 @@ class DeviceGraph:
             return DevicePartition(layer, len(oriented.offsets) - 1, offsets, neighbours, None, None, oriented.longest)
 
         return self.memory.cached_or_built(ORIENTED, oriented, copy)
+
+    def narrow(self, oriented: Oriented) -> NarrowCopy:
+        """The copy of an oriented graph's narrow lists."""
+
+        def copy() -> NarrowCopy:
+            lists, offsets = narrow(oriented), self.memory.upload(offsets_of(oriented))
+            return NarrowCopy(offsets, self.array(lists.head), self.array(lists.tail), lists.first, lists.begin)
+
+        return self.memory.cached_or_built(NARROW, oriented, copy)
 
     def array(self, values: NDArray[Any], dtype: DTypeLike | None = None) -> Any:
         """The copy of an array (a scan's values, a candidate set, a signature column), in ``dtype``."""

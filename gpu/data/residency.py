@@ -40,9 +40,9 @@ ALONE = 0.9
 """Where a run makes no tables, so much is for that part."""
 DIVIDED, TABLES, LEVELS = "divided", "search tables", "levels"
 """What copies of divided lists are cached as; and what searches and joins read of a plan."""
-ORIENTED, CLIQUES = "oriented", "clique levels"
-"""What copies of oriented graphs are cached as, and what joins read that find their cliques."""
-ADDRESSES = (TABLES, LEVELS, ORIENTED, CLIQUES, "partition")
+ORIENTED, NARROW, CLIQUES = "oriented", "narrow", "clique levels"
+"""What copies of oriented graphs are cached as, these in fewer bytes, and what joins read that find their cliques."""
+ADDRESSES = (TABLES, LEVELS, ORIENTED, NARROW, CLIQUES, "partition")
 """How the names of cached copies begin that have addresses of lists."""
 FOUND, BESIDE = 256.0, 8.0
 """Bytes that come over the link for a list that is found, at most; and times its own bytes: short lists stand beside
@@ -140,11 +140,14 @@ def lists_of_oriented(oriented: Oriented) -> Lists:
     """Return what is read of an oriented graph: a list once for each list that its vertex is in, and for itself."""
 
     def runs() -> Runs:
-        lengths = np.diff(oriented.offsets)
-        times = 1 + np.bincount(oriented.neighbours, minlength=len(lengths))
-        return oriented.offsets[:-1], lengths, times
+        return oriented.offsets[:-1], np.diff(oriented.offsets), times_read(oriented)
 
     return Lists(oriented.neighbours, (offsets_of(oriented),), runs)
+
+
+def times_read(oriented: Oriented) -> Ints:
+    """Return how often the list of each rank is read: int64 [ranks]."""
+    return 1 + np.bincount(oriented.neighbours, minlength=len(oriented.offsets) - 1)
 
 
 def offsets_of(oriented: Oriented) -> NDArray[Any]:
@@ -286,16 +289,16 @@ class Residency:
         self.place(lists, width * sum(scans) // 8)
         return lists
 
-    def place_alone(self, plan: PhysicalPlan) -> list[Lists]:
-        """Choose what is copied of the lists that a count reads which makes no tables, and return these: anew where
-        they leave room for some, unless they are read now.
+    def place_alone(self, lists: Sequence[Lists], aside: int = 0, *, others: Sequence[Lists] = ()) -> None:
+        """As :meth:`place`, of the lists that a count reads which makes no tables: anew where they, or copies of
+        ``others`` that it does not read, leave room for some, unless they are read now.
         """
-        lists = lists_read(plan, True)
-        placed = [each for each in lists if (known := self.placed(each)) is not None and not known.searched]
+        copied = [each for each in others if self._memory.is_cached(copy_of(each.elements), each.original)]
+        known = [(each, found) for each in (*lists, *copied) if (found := self.placed(each)) is not None]
+        placed = [each for each, found in known if not found.searched]
         if placed and not any(self._memory.is_used(each.original) for each in placed):
             self.replace(placed, [])
-        self.place(lists, alone=True)
-        return lists
+        self.place(lists, aside, alone=True)
 
     def place(self, lists: Sequence[Lists], aside: int = 0, *, alone: bool = False) -> None:
         """Choose what is copied, where not everything fits, with so many bytes ``aside`` for what is read beside lists;

@@ -14,6 +14,7 @@ import pytest
 from graphdb.gpu.code import launch
 from graphdb.gpu.counting import cliques, counter
 from graphdb.gpu.counting.cliques import FEW, SIZES, Shape, matrix_of, shape_of
+from graphdb.gpu.data import narrow
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
@@ -29,8 +30,8 @@ CLIQUE = launch.source("clique")
 
 @pytest.mark.parametrize("size", [3, 4, 5])
 def test_cliques_of_more_ranks_than_there_are_bits(executor: Any, size: int) -> None:
-    """Vertices before the last ranks ask their own lists; of few neighbours and of many; shares of the ranks, too; and
-    matrices in scratch memory.
+    """Vertices before the last ranks ask their own lists; of few neighbours and of many; shares of the ranks, too;
+    matrices in scratch memory, and lists of two bytes a neighbour.
     """
     graph, label = graph_of(400, 14_000, 3)
     plan = make_plan(pattern_of(tuple(combinations(range(size), 2)), label), graph)
@@ -44,6 +45,7 @@ def test_cliques_of_more_ranks_than_there_are_bits(executor: Any, size: int) -> 
     limits = executor.device.limits
     with mock.patch.object(cliques, "MOST_THREADS", dict.fromkeys(SIZES, 64)):
         shapes = [shape_of(size, ranks, longest, replace(limits, shared=least + more)) for more in (0, 20)]
+    shapes.append(replace(shapes[1], narrow=True))  # type: ignore[type-var]
     if size > 3:
         shapes.append(replace(shapes[0], matrix_words=70, scratch=matrix_of(longest)))
     want = HOST.count(plan)
@@ -52,7 +54,7 @@ def test_cliques_of_more_ranks_than_there_are_bits(executor: Any, size: int) -> 
         assert shape is not None
         assert shape.sparse
         assert ranks / 16 <= shape.span < ranks
-        with mock.patch.object(counter, "shape_for", return_value=shape):
+        with mock.patch.object(counter, "shape_for", return_value=shape), mock.patch.object(narrow, "RANKS", 150):
             assert executor._counter.count(plan, Control()) == want
             division = executor._counter.division(plan, True, Control())
             cuts = [(0, 30), (30, ranks - 20), (ranks - 20, ranks)]

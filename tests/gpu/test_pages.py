@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from graphdb.common.errors import MemoryLimitError
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu.costs import timings_of
-from graphdb.gpu.data import divided, residency
+from graphdb.gpu.data import divided, narrow, residency
 from graphdb.gpu.data.divided import TOGETHER, VertexBlocks, can_be_divided, divide
+from graphdb.gpu.data.narrow import lists_of_narrow
 from graphdb.gpu.data.pages import heat, hottest
 from graphdb.gpu.data.pinned import Pinned
 from graphdb.gpu.data.residency import lists_of_oriented, lists_of_plan, offsets_of
@@ -201,23 +202,27 @@ def test_cliques_of_a_graph_larger_than_the_budget(wide: bool) -> None:
     (graph, label), host = graph_of(500, 8_000, 2), HostExecutor(1)
     count = make_plan(pattern_of(tuple(combinations(range(4), 2)), label), graph)
     assert count.clique is not None
-    oriented, narrow = count.clique.graph, orientation.Oriented.short_offsets
-    of_width = mock.patch.object(orientation.Oriented, "short_offsets", None if wide else narrow)
-    with emulator.installed(), of_width:
+    oriented, short = count.clique.graph, orientation.Oriented.short_offsets
+    of_width = mock.patch.object(orientation.Oriented, "short_offsets", None if wide else short)
+    with emulator.installed(), of_width, mock.patch.object(narrow, "RANKS", 250):
         assert offsets_of(oriented).itemsize == (8 if wide else 4)
         budget = (oriented.neighbours.nbytes + offsets_of(oriented).nbytes) // 2 + 4_000
         device: Any = device_executor("join", SMALL["join"], budget)
         device.hint = "auto"
         memory, lists = device.device.memory, lists_of_oriented(oriented)
         device.graph.residency.place([lists])
-        before = device.graph.residency.placed(lists)
+        before, away = device.graph.residency.placed(lists), device.graph.residency.away([lists])
         assert before is not None
         assert device.count(count) == host.count(count) > 0
-        placed, pages = device.graph.residency.placed(lists), device.graph.residency.driver
-        assert placed is not None
-        assert placed.nbytes > 1.3 * before.nbytes
+        narrow_lists, pages = lists_of_narrow(oriented), device.graph.residency.driver
+        placed = [found for each in narrow_lists if (found := device.graph.residency.placed(each)) is not None]
+        taken = sum(each.nbytes for each in placed)
+        assert {each.elements.dtype.name for each in narrow_lists} == {"int32", "uint16"}
+        assert device.graph.residency.placed(lists) is None
+        assert taken > 1.3 * before.nbytes
+        assert device.graph.residency.away(narrow_lists) < 0.6 * away
         assert isinstance(pages, emulator.Pages)
-        assert pages.device == placed.nbytes
+        assert pages.device == sum(each.nbytes for each in placed if not each.resident.all()) > 0
         assert pages.host > 0
         assert memory.used_bytes <= memory.budget
         device.hint = "join"

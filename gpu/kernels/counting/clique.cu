@@ -14,12 +14,16 @@
 //
 // With SCRATCH a matrix that shared memory has no room for lies in the block's scratch memory.
 //
+// With NARROW the lists of the last ranks are distances from the first of these, of 16 bits each, so that more lists stand
+// on a device that has no room for all.
+//
 // With DIVIDED a vertex of many neighbours is not one block's alone: once a block has its matrix it says so, and the
 // matrix's rows are drawn by its warps and by blocks that have no vertices left, which make the matrix once more
 // (STMatch §V: work is stolen across blocks).  So no run, and no share of one, ends with a block that works alone for long.
 //
 // SIZE, WORDS (of a row: the longest list in words of 32), TEAM (Warp or Block), the THREADS of a block, whether there are
-// more ranks than bits (SPARSE), SCRATCH, DIVIDED, and whether offsets have 64 bits (WIDE), are compile-time constants.
+// more ranks than bits (SPARSE), SCRATCH, NARROW, DIVIDED, and whether offsets have 64 bits (WIDE), are compile-time
+// constants.
 
 #include "teams.cuh"
 
@@ -46,17 +50,46 @@ typedef u32 Offset;
 const int DRAWN = 64;  // a warp draws such a part of the rows that are left, and one
 #endif
 
+// A list of ranks.
+struct Ranks {
+  const int *ids;
+#ifdef NARROW
+  const unsigned short *distances;  // from `first`, where ids is null
+  int first;
+  __device__ __forceinline__ int operator[](int i) const { return ids ? __ldg(ids + i) : first + __ldg(distances + i); }
+#else
+  __device__ __forceinline__ int operator[](int i) const { return __ldg(ids + i); }
+#endif
+};
+
+// All lists: those from rank `first` on are distances from it, and begin with `begin` among all.
+struct Graph {
+  const Offset *offsets;
+  const int *neighbours;
+  const unsigned short *distances;
+  i64 first, begin;
+
+  __device__ __forceinline__ Ranks list(i64 rank, Offset at) const {
+#ifdef NARROW
+    if (rank >= first) return {nullptr, distances + (at - begin), (int)first};
+    return {neighbours + at, nullptr, 0};
+#else
+    return {neighbours + at};
+#endif
+  }
+};
+
 // Where a rank stands in a sorted list of so many, or -1.
-__device__ __forceinline__ int place_in(const int *list, int count, int wanted) {
+__device__ __forceinline__ int place_in(const Ranks &list, int count, int wanted) {
   int low = 0;
   for (int high = count; low < high;) {
     const int middle = (low + high) >> 1;
-    if (__ldg(list + middle) < wanted)
+    if (list[middle] < wanted)
       low = middle + 1;
     else
       high = middle;
   }
-  return low < count && __ldg(list + low) == wanted ? low : -1;
+  return low < count && list[low] == wanted ? low : -1;
 }
 
 // The matrix of a vertex: row i has the words from i / 32 on, of `width`.
@@ -104,20 +137,19 @@ struct Choose<1, words> {
 
 // The cliques of a vertex with few neighbours, `mine`, by a warp, of which each lane returns its own part; `rows` are
 // FEW words of shared memory.  Each row of the matrix is found by as many lanes as it may have bits.
-__device__ __forceinline__ u64 count_few(const Offset *offsets, const int *neighbours, const int *mine, int degree,
-                                         u32 *rows) {
+__device__ __forceinline__ u64 count_few(const Graph &graph, const Ranks &mine, int degree, u32 *rows) {
   const bool there = LANE < degree;
-  const int vertex = there ? __ldg(mine + LANE) : 0;
-  const Offset begin = there ? __ldg(offsets + vertex) : 0;
-  const int length = there ? (int)(__ldg(offsets + vertex + 1) - begin) : 0;
+  const int vertex = there ? mine[LANE] : 0;
+  const Offset begin = there ? __ldg(graph.offsets + vertex) : 0;
+  const int length = there ? (int)(__ldg(graph.offsets + vertex + 1) - begin) : 0;
   const int width = degree <= 8 ? 8 : degree <= 16 ? 16 : FEW, together = WARP / width;
   const int j = LANE % width, wanted = __shfl_sync(FULL, vertex, j);
   u32 row = 0;
   for (int from = 0; from < degree - 1; from += together) {
     const int i = from + LANE / width;
     const Offset start = __shfl_sync(FULL, begin, i % WARP);
-    const int count = __shfl_sync(FULL, length, i % WARP);
-    const bool joined = i < j && j < degree && place_in(neighbours + start, count, wanted) >= 0;
+    const int count = __shfl_sync(FULL, length, i % WARP), other = __shfl_sync(FULL, vertex, i % WARP);
+    const bool joined = i < j && j < degree && place_in(graph.list(other, start), count, wanted) >= 0;
     const u32 all = __ballot_sync(FULL, joined);
     if (LANE >= from && LANE < from + together) row = all >> (LANE - from) * width & FULL >> (WARP - width);
   }
@@ -135,22 +167,21 @@ __device__ __forceinline__ u64 count_few(const Offset *offsets, const int *neigh
 
 // What a team has in shared memory, and the vertex that it works on.
 struct Matrix {
-  const Offset *offsets;
-  const int *neighbours;
+  Graph graph;
   i64 ranks, span;
   u32 *bits;
   Rows rows;
   unsigned short *before, *chosen;
-  const int *mine;
+  Ranks mine;
   int degree;
 #ifdef SCRATCH
   u32 *small, *large, room;  // matrices in shared memory, of so many words, and others
 #endif
 
   __device__ __forceinline__ bool take(i64 u) {
-    const Offset first = __ldg(offsets + u);
-    mine = neighbours + first;
-    degree = (int)(__ldg(offsets + u + 1) - first);
+    const Offset first = __ldg(graph.offsets + u);
+    mine = graph.list(u, first);
+    degree = (int)(__ldg(graph.offsets + u + 1) - first);
     rows.width = (degree + 31) / 32;
 #ifdef SCRATCH
     rows.words = rows.before(degree) <= room ? small : large;
@@ -166,21 +197,21 @@ struct Matrix {
 #else
     const int base = 0, marked = degree;
 #endif
-    for (int i = TEAM::rank(); i < marked; i += TEAM::size()) set_bit(bits, __ldg(mine + i) - base);
+    for (int i = TEAM::rank(); i < marked; i += TEAM::size()) set_bit(bits, mine[i] - base);
     if (SIZE > 3) {
       for (int i = TEAM::rank(); i < marked; i += TEAM::size()) {
-        const int word = (__ldg(mine + i) - base) >> 5;
-        if (i == 0 || (__ldg(mine + i - 1) - base) >> 5 != word) before[word] = (unsigned short)i;
+        const int word = (mine[i] - base) >> 5;
+        if (i == 0 || (mine[i - 1] - base) >> 5 != word) before[word] = (unsigned short)i;
       }
       wipe<TEAM>(rows.words, rows.before(degree));
     }
     TEAM::sync();
     const int group = TEAM::warp() * GROUPS + LANE / GROUP;
     for (int i = group; i < degree; i += TEAM::warps() * GROUPS) {
-      const int v = __ldg(mine + i);
-      const Offset begin = __ldg(offsets + v);
-      const int *near = neighbours + begin;
-      const int length = (int)(__ldg(offsets + v + 1) - begin);
+      const int v = mine[i];
+      const Offset begin = __ldg(graph.offsets + v);
+      const Ranks near = graph.list(v, begin);
+      const int length = (int)(__ldg(graph.offsets + v + 1) - begin);
       const auto look = [&](int w) {
         int place = 0;
 #ifdef SPARSE
@@ -201,14 +232,13 @@ struct Matrix {
       };
       int k = LANE % GROUP;
       for (; k + 3 * GROUP < length; k += 4 * GROUP) {  // four reads on their way at a time
-        const int a = __ldg(near + k), b = __ldg(near + k + GROUP), c = __ldg(near + k + 2 * GROUP);
-        const int d = __ldg(near + k + 3 * GROUP);
+        const int a = near[k], b = near[k + GROUP], c = near[k + 2 * GROUP], d = near[k + 3 * GROUP];
         look(a), look(b), look(c), look(d);
       }
-      for (; k < length; k += GROUP) look(__ldg(near + k));
+      for (; k < length; k += GROUP) look(near[k]);
     }
     TEAM::sync();
-    for (int i = TEAM::rank(); i < marked; i += TEAM::size()) bits[(__ldg(mine + i) - base) >> 5] = 0;
+    for (int i = TEAM::rank(); i < marked; i += TEAM::size()) bits[(mine[i] - base) >> 5] = 0;
     TEAM::sync();
     return found;
   }
@@ -283,15 +313,16 @@ struct Matrix {
 #endif
 };
 
-// offsets and neighbours are the oriented graph's; matrix_words are those of shared memory for a matrix, 0 for triangles,
-// scratch_words those of a block's scratch memory.
+// offsets, neighbours, distances, narrow and narrow_begin are the oriented graph's (struct Graph); matrix_words are those
+// of shared memory for a matrix, 0 for triangles, scratch_words those of a block's scratch memory.
 // Counted are the cliques whose first vertex is one of the ranks from `first` on, before `end`; those before `large` all
 // have few neighbours.  *next, at first 0, is the next task: of the first ones each is a vertex of many neighbours, of
 // the others the vertices of few among WARP ranks, which a warp takes; both from the last rank down.  There is a bit for
 // each of the last `span` ranks.  Of each block, `published` has the vertex that is divided, and 1, in its upper half,
 // and below the row that is drawn next; at first 0.
 extern "C" __global__ void __launch_bounds__(THREADS)
-cliques(const Offset *offsets, const int *neighbours, i64 ranks, i64 span, i64 first, i64 end, i64 large,
+cliques(const Offset *offsets, const int *neighbours, const unsigned short *distances, i64 narrow, i64 narrow_begin,
+        i64 ranks, i64 span, i64 first, i64 end, i64 large,
         i64 matrix_words, u32 *scratch, i64 scratch_words, u64 *next, u64 *sums, const volatile int *stop, u64 *published) {
   extern __shared__ u64 shared_memory[];
   const u32 words = (u32)((span + 31) / 32);
@@ -299,8 +330,9 @@ cliques(const Offset *offsets, const int *neighbours, i64 ranks, i64 span, i64 f
   const u32 room = words + counted + (u32)matrix_words + (SIZE > 3 ? OWN * TEAM::warps() : 0);
   u32 *bits = (u32 *)shared_memory + (threadIdx.x / TEAM::size()) * room;
   u32 *rows = bits + words + counted, *own = rows + matrix_words + TEAM::warp() * OWN;
-  Matrix matrix = {offsets, neighbours, ranks, span, bits, {rows, 0}, (unsigned short *)(bits + words),
-                   (unsigned short *)own, neighbours, 0};
+  const Graph graph = {offsets, neighbours, distances, narrow, narrow_begin};
+  Matrix matrix = {graph, ranks, span, bits, {rows, 0}, (unsigned short *)(bits + words), (unsigned short *)own,
+                   graph.list(0, 0), 0};
 #ifdef SCRATCH
   matrix.small = rows, matrix.large = scratch + blockIdx.x * scratch_words, matrix.room = (u32)matrix_words;
 #endif
@@ -335,8 +367,8 @@ cliques(const Offset *offsets, const int *neighbours, i64 ranks, i64 span, i64 f
     const int degree = u < first ? 0 : (int)(__ldg(offsets + u + 1) - begin);
     for (u32 left = __ballot_sync(FULL, degree >= SIZE - 1 && degree <= FEW); left; left &= left - 1) {
       const int owner = __ffs(left) - 1;
-      const int *mine = neighbours + __shfl_sync(FULL, begin, owner);
-      found += count_few(offsets, neighbours, mine, __shfl_sync(FULL, degree, owner), own);
+      const Ranks mine = graph.list(__shfl_sync(FULL, u, owner), __shfl_sync(FULL, begin, owner));
+      found += count_few(graph, mine, __shfl_sync(FULL, degree, owner), own);
     }
   }
 #ifdef DIVIDED

@@ -56,6 +56,32 @@ __device__ __forceinline__ void each_element(const Planes &elements, const Run &
   }
 }
 
+// The lists of a root's neighbours.
+struct Neighbours {
+  const Planes roots, block;
+  const u32 *in_block, *bits;  // of bits those that count, or null
+  u32 begin, entries;
+
+  // Every warp takes its lists, and goes through what of them is from `low` on, before `end`: visit(z) for each element.
+  // Returns how many elements there are of the thread's own lists.
+  template <typename Visit>
+  __device__ __forceinline__ u64 each(int low, int end, Visit visit) const {
+    const u32 some = share<Block>(entries);
+    u64 found = 0;
+    for (u32 at = Block::warp() * some; at < entries; at += Block::warps() * some) {
+      const u32 k = at + LANE;
+      Run list = {0, 0};
+      if (LANE < some && k < entries) {
+        const int y = roots[begin + k];
+        if (!bits || bit(bits, y)) list = within(block, __ldg(in_block + y), __ldg(in_block + y + 1), low, end);
+      }
+      found += list.count;
+      each_element(block, list, visit);
+    }
+    return found;
+  }
+};
+
 // For each root x from `first` on, before `last`: the sum over the ranks z from `from` on, before `to`, of a power of how
 // many neighbours y of x have z in their list.  Of z behind x, with `mirrored`, none counts, and those before it count
 // twice.  Of x, y and z only those count that have a bit, where there are bits.
@@ -89,27 +115,11 @@ ranges(const u32 *begin, const unsigned short *root_low, const unsigned char *ro
     const int x = (int)(first + (i64)task);
     if (root_bits && !bit(root_bits, x)) continue;
     const u32 x_begin = __ldg(begin + x), entries = __ldg(begin + x + 1) - x_begin;
+    const Neighbours near = {roots, block, in_block, middle_bits, x_begin, entries};
     const int top = (int)min(to, mirrored ? (i64)x + 1 : to) - (int)from, own_place = x - (int)from;
-    const u32 some = share<Block>(entries);
     if (!entries) continue;
     for (int low = 0; low < top; low += (int)span) {
       const int end = min(low + (int)span, top);
-      // Every warp takes its lists, and what of them is in the range.
-      const auto each_list = [&](auto visit) {
-        u64 sent = 0;
-        for (u32 at = Block::warp() * some; at < entries; at += Block::warps() * some) {
-          const u32 k = at + LANE;
-          Run list = {0, 0};
-          if (LANE < some && k < entries) {
-            const int y = roots[x_begin + k];
-            if (!middle_bits || bit(middle_bits, y))
-              list = within(block, __ldg(in_block + y), __ldg(in_block + y + 1), low, end);
-          }
-          sent += list.count;
-          each_element(block, list, visit);
-        }
-        return sent;
-      };
       u64 acc = 0;
       double big = 0;
       const auto gain = [&](u64 number, int z) {
@@ -117,7 +127,7 @@ ranges(const u32 *begin, const unsigned short *root_low, const unsigned char *ro
         acc += times * raised(number, (int)power);
         big += times * raised((double)number, (int)power);
       };
-      u64 sent = each_list([&](int z) {
+      u64 sent = near.each(low, end, [&](int z) {
         if (!end_bits || bit(end_bits, (int)from + z)) add_to(numbers, z - low, 1u);
       });
       sent = Block::sum(sent);
@@ -130,7 +140,7 @@ ranges(const u32 *begin, const unsigned short *root_low, const unsigned char *ro
         __syncthreads();
         wipe<Block>(numbers, (u32)(end - low));
       } else {
-        each_list([&](int z) {
+        near.each(low, end, [&](int z) {
           const u64 number = take_from(numbers, z - low);
           if (number) gain(number, z);
         });
