@@ -238,7 +238,7 @@ def facts(source: Source, edges: Sequence[Ids]) -> list[dict[str, Any]]:
 
 def _gathered(source: Source, edges: Sequence[Ids], places: Ids, into: list[dict[str, Any]]) -> bool:
     """Put the properties of edges of one label in their places, from columns in memory; or return False."""
-    described = None if source.edges is None else source.edges.described_by(edges)
+    described = None if source.edges is None else source.edges.described_by(edges, lists=True)
     if described is None:
         return False
     for iri, column in described.properties.items():

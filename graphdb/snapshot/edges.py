@@ -375,8 +375,11 @@ class Edges:
         at[plain(values.column("number"))] = np.arange(values.num_rows)
         return values.column("value").combine_chunks().take(numbers(at, at >= 0))
 
-    def described_by(self, edges: Sequence[Ints], provenance: arrow.Provenance | None = None) -> DescribedEdges | None:
-        """Return the properties of edges (label, start, end as terms, ordinal; their provenance) as columns in memory.
+    def described_by(
+        self, edges: Sequence[Ints], provenance: arrow.Provenance | None = None, *, lists: bool = False
+    ) -> DescribedEdges | None:
+        """Return the properties of edges (label, start, end as terms, ordinal; their provenance) as columns in memory,
+        ``lists`` of one type among them.
 
         None where that takes more than to ask SQL for those of these edges, or some property has values of several
         types, or several for an edge.
@@ -388,7 +391,7 @@ class Edges:
         keys = {iri: key for iri, key in self.keys.items() if key in has}
         if not keys or not self._pays(labels, keys.values(), len(edges[0])):
             return None
-        if not all(self.plain(key) and self.column(key).type.base in EVERYWHERE for key in keys.values()):
+        if not all(self.plain(key) and _is_everywhere(self.column(key).type, lists) for key in keys.values()):
             return None
         found = DescribedEdges(
             {iri: self.values(labels, key) for iri, key in keys.items()}, self.table(labels), self._store
@@ -408,6 +411,11 @@ class Edges:
             return False
         self._wanted[labels] += max(count * _SEVERAL, most // _TIMES)
         return self._wanted[labels] >= most
+
+
+def _is_everywhere(type: Type, lists: bool) -> bool:
+    element = type.element if lists and type.base is Base.LIST else None
+    return (type if element is None else element).base in EVERYWHERE
 
 
 def _listed(labels: tuple[int, ...]) -> str:

@@ -64,3 +64,22 @@ def test_paths_within_a_count_keep_their_number(database: graphdb.Database) -> N
     paths = {a: sum(1 for one, _ in rows if one == a) for a, _ in rows}
     links = database.query("MATCH (a:P)-[:L]->(c) RETURN a.i, c.i").fetchall()
     assert {a for (a,) in database.query(text).fetchall()} == {a for a, c in links if paths.get(c, 0) > 2}
+
+
+def test_between_two_vertices_paths_are_not_enumerated() -> None:
+    """Of 300 edges between 50 vertices there are more trails than anybody could list."""
+    draw = Random(3)
+    pairs = sorted({(draw.randrange(40), draw.randrange(50)) for _ in range(300)})
+    reached = {i: {b for a, b in pairs if a == i} for i in range(50)}
+    for _ in range(6):  # lengths double
+        reached = {i: ends.union(*(reached[end] for end in ends)) for i, ends in reached.items()}
+    with graphdb.connect(device="cpu", threads=1) as db:
+        db.query("UNWIND range(0, 49) AS i CREATE (:P {i: i})")
+        text = "UNWIND $pairs AS p MATCH (a:P {i: p[0]}) MATCH (b:P {i: p[1]}) CREATE (a)-[:K]->(b)"
+        db.query(text, pairs=[list(pair) for pair in pairs])
+        text = "MATCH (a:P)-[:K]->(b:P) WHERE EXISTS { MATCH (b)-[:K*]->(a) } RETURN a.i, b.i"
+        found = db.query(text, timeout=20).fetchall()
+        text = "MATCH (a:P), (b:P) WHERE a.i < 5 AND NOT EXISTS { (a)-[:K*]->(b) } RETURN a.i, b.i"
+        none = db.query(text, timeout=20).fetchall()
+    assert sorted(found) == [(a, b) for a, b in pairs if a in reached[b]]
+    assert sorted(none) == [(a, b) for a in range(5) for b in range(50) if b not in reached[a]]

@@ -69,6 +69,7 @@ WHOLE = (
     "MATCH (n:N) OPTIONAL MATCH (n)-[:R]->(m) WHERE m.p = n.p RETURN n.i, m.p ORDER BY n.i, m.i",
     "MATCH (n:N) WITH n.p AS p, n.i AS i ORDER BY i RETURN collect(p)",
     "MATCH (n:N) RETURN max(n.p), min(n.p)",
+    "MATCH (n:N) RETURN n ORDER BY n.i",
     "MATCH (n:N) WITH n ORDER BY n.i LIMIT 3 RETURN n.p",
 )
 UNWOUND = (

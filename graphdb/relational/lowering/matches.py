@@ -108,7 +108,7 @@ class Matches(Traversals):
             live = self._live(UNIT, rest)
             versions = versions or self._unrolled(matches, live, (), rest[0])
             if versions is None:
-                return self._with_paths(UNIT, matches, live, _drops(rest[0]), _least(rest[0]))
+                return self._with_paths(UNIT, matches, live, self._drops(rest[0]), _least(rest[0]))
             return self._first_unrolled(versions, live, rest[0])
         bound, view = self._bound(matches, UNIT), self._bindings_view()
         relation = bindings_of(bound, self._snapshot.edges, view)
@@ -157,11 +157,11 @@ class Matches(Traversals):
         if not all(map(self._is_plain, matches)):
             versions = versions or self._unrolled(matches, live, left.variables, rest[0])
             if versions is None and how == "JOIN":
-                return self._with_paths(left, matches, live, _drops(rest[0]), _least(rest[0]))
+                return self._with_paths(left, matches, live, self._drops(rest[0]), _least(rest[0]))
             if versions is None:
                 rows = Source.made(f"(SELECT l.*, l.rowid AS row FROM {left.source} l)", left.source)
                 start = replace(left, source=rows, variables={**left.variables, ROW: AT})
-                found = self._with_paths(start, matches, live, _drops(rest[0]), _least(rest[0]))
+                found = self._with_paths(start, matches, live, self._drops(rest[0]), _least(rest[0]))
                 return self._by_row(left, [found], live, how, rest)
             joined = [self._joined_version(left, version, live) for version in versions]
             return self._by_row(left, joined, live, how, rest)
@@ -196,9 +196,15 @@ class Matches(Traversals):
         repeats = [edge.repeat for edge in edges if edge.repeat and not edge.single]
         if any(in_parts(match, self._snapshot) for match in matches):
             return None
-        if _drops(then) and any(repeat.low <= 1 and (repeat.high or _LONG) >= _LONG for repeat in repeats):
+        if self._drops(then) and any(repeat.low <= 1 and (repeat.high or _LONG) >= _LONG for repeat in repeats):
             return None
         return plain_versions(matches, live, given)
+
+    def _drops(self, clause: ast.ClauseNode) -> bool:
+        """Whether equal rows may come once: to a clause, or because nothing matters but whether there is one."""
+        returns = clause.returns if isinstance(clause, ast.WithClause) else clause
+        drops = isinstance(returns, ast.ReturnClause) and duplicates_of(returns, returns.items) == "drop"
+        return drops or self._whether
 
     def _joined_version(self, left: Relation, version: Version, live: Collection[str]) -> Relation:
         """Join rows, and their numbers, with the bindings of a version and with what is asked of its paths."""
@@ -343,7 +349,8 @@ class Matches(Traversals):
         around = self._names, self._clauses, self._groups, self._within
         self._within, self._groups, self._clauses = True, None, (match, returns)
         self._names = free_variables(self._clauses)
-        relation = self._filtered(self._first([match], [returns]), self._names)
+        matches, rest, versions = self._without_paths([match], [returns], ())
+        relation = self._filtered(self._first(matches, rest, versions), self._names)
         self._names, self._clauses, self._groups, self._within = around
         return relation
 
@@ -409,12 +416,6 @@ def _columns_of(relation: Relation, values: Sequence[SqlValue]) -> Rows | None:
 def _numbered(relation: Relation) -> Relation:
     """Return joined rows with the number of the row that each was made of."""
     return replace(relation, variables={**relation.variables, ROW: AT})
-
-
-def _drops(clause: ast.ClauseNode) -> bool:
-    """Whether what a clause makes of its rows depends on the distinct ones alone."""
-    returns = clause.returns if isinstance(clause, ast.WithClause) else clause
-    return isinstance(returns, ast.ReturnClause) and duplicates_of(returns, returns.items) == "drop"
 
 
 def _least(clause: ast.ClauseNode) -> set[str]:
