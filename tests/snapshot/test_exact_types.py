@@ -164,3 +164,15 @@ def test_no_text_fails_that_another_property_has() -> None:
         literals = f"(SELECT text, '{XSD}duration' AS datatype FROM _graphdb.literal) l"
         for form in (form for forms in _FORMS.values() for form in forms):
             assert len(db.sql(f"SELECT {form.value} FROM {literals}").fetchall()) >= len(texts) - 1
+
+
+def test_lists_of_edges_beside_lists_of_other_types() -> None:
+    """Literals are read by ranges of ids, in which those of other properties, and of none any more, stand."""
+    with graphdb.connect(threads=1) as db:
+        db.query("UNWIND range(0, 3) AS i CREATE ()-[:K {i: i, l: [i, i + 1]}]->()")
+        db.query("CREATE ()-[:K {i: 7, l: ['x']}]->({l: ['y']})")
+        db.query("UNWIND range(4, 9) AS i CREATE ()-[:K {i: i, l: [i, i + 1]}]->()")
+        db.query("MATCH ()-[r:K {i: 7, l: ['x']}]->() DELETE r")
+        found = db.query("MATCH ()-[r:K]->() RETURN r.i, r.l ORDER BY r.i").fetchall()
+        assert found == [(i, [i, i + 1]) for i in range(10)]
+        assert db.query("MATCH ()-[r:K]->() RETURN sum(size(r.l)), sum(r.l[1])").fetchall() == [(20, 55)]
