@@ -207,7 +207,7 @@ def _ids(
             yield Walks.of(column.drop_null()).vertices, True
         case Base.LIST if type.element is not None:
             yield from _ids(type.element, column.flatten(), value_of)
-        case Base.MAP:
+        case Base.MAP | Base.CHOICE:
             for i, (_, field) in enumerate(type.fields):  # those of a null map are null (and unions are not flattened)
                 yield from _ids(field, column.field(i), value_of)
         case Base.ANY if type == MIXED and value_of is not None:
@@ -236,7 +236,8 @@ def _values(known: Known, terms: _Terms, type: Type, column: arrow.Array | Walks
         case Base.MAP:
             keys = [key for key, _ in type.fields]
             fields = enumerate(type.fields)
-            rows = zip(*[_values(known, terms, field, column.field(i)) for i, (_, field) in fields], strict=True)
+            values = [_values(known, terms, field, column.field(i)) for i, (_, field) in fields]
+            rows: Iterable[tuple[Any, ...]] = zip(*values, strict=True) if values else [()] * len(column)
             maps = [dict(zip(keys, row, strict=True)) for row in rows]
             if type.sparse:
                 there = type.certain
@@ -246,6 +247,11 @@ def _values(known: Known, terms: _Terms, type: Type, column: arrow.Array | Walks
             items = [_values(known, terms, field, column.field(i)) for i, (_, field) in enumerate(type.fields)]
             made = map(list, zip(*items, strict=True))
             return [row if there else None for row, there in zip(made, column.is_valid().tolist(), strict=True)]
+        case Base.CHOICE:
+            options = [_values(known, terms, field, column.field(i)) for i, (_, field) in enumerate(type.fields)]
+            tags = arrow.pylist(column.field("tag"))
+            there = column.is_valid().tolist()
+            return [options[tag][i] if there[i] else None for i, tag in enumerate(tags)]
         case Base.DURATION:
             durations = map(Duration, *[arrow.pylist(field) for field in column.children])
             return [

@@ -13,11 +13,13 @@ from graphdb.storage.arrays import times_with_offset
 
 
 def made_in_python(type: Type) -> bool:
-    """Whether SQL cannot show a column as it is: it knows values by their keys, or maps' keys differ by case alone."""
+    """Whether SQL cannot show a column: of choices, of keys of values, or of maps whose keys differ by case alone."""
     if type.base is Base.LIST:
         return type.element is not None and made_in_python(type.element)
     if type.base is not Base.MAP:
-        return type.base is Base.ANY
+        return type.base in (Base.ANY, Base.CHOICE)
+    if not type.fields:
+        return True
     names = {key.lower() for key, _ in type.fields}
     return len(names) < len(type.fields) or any(made_in_python(field) for _, field in type.fields)
 

@@ -106,7 +106,7 @@ def _parts(type: Type, column: arrow.Array, value_of: Callable[[bytes], object] 
             yield Elements(paths.vertices, paths.edges)
         case Base.LIST if type.element is not None:
             yield from _parts(type.element, column.flatten(), value_of)
-        case Base.MAP:
+        case Base.MAP | Base.CHOICE:
             for i, (_, field) in enumerate(type.fields):
                 yield from _parts(field, column.field(i), value_of)
         case Base.ANY if type == MIXED and value_of is not None:

@@ -14,12 +14,13 @@ from graphdb.grammar import syntax as ast
 from graphdb.pattern.free import free_variables
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.equivalence import each_once, each_once_in_order, has_key, items_once, key
+from graphdb.sql.joined import cast
 from graphdb.sql.signatures import Compile
 from graphdb.sql.types import durations
-from graphdb.sql.types.comparisons import sort_keys
 from graphdb.sql.types.numbers import numeric
+from graphdb.sql.types.order import orders_items, sort_keys
 from graphdb.sql.udf import aggregate, compute
-from graphdb.sql.value import SqlValue, as_union, cast, member, named, number
+from graphdb.sql.value import SqlValue, as_union, member, named, number
 
 
 def number_of_matches(c: Compiler, where: str = "") -> SqlValue:
@@ -170,7 +171,7 @@ def _extreme(function: str) -> Compile:
         value = c.value_of(c.one_of_any(node.arguments[0]), or_text=True)
         if value.type.base in (Base.NODE, Base.EDGE, Base.TERM, Base.PATH):
             raise c.mismatch(f"{node.name} needs values, found {value.type}", node.arguments[0])
-        if value.type.base in (Base.VALUE, Base.MAP, Base.DURATION):
+        if value.type.base in (Base.VALUE, Base.CHOICE, Base.MAP, Base.DURATION) or orders_items(value.type):
             keys = ", ".join(sort_keys(c, value))
             there = f" FILTER (WHERE {value.sql} IS NOT NULL)"
             return SqlValue(f"{function}_by({value.sql}, row({keys})){there}", value.type)

@@ -249,8 +249,8 @@ class Compiler(ABC):
         return self._condition(node, fails=True)
 
     def filter(self, node: ast.Expression) -> str:
-        """Return the SQL of a condition that rows have to fulfil: what is no truth value does not."""
-        return self._condition(node, fails=False)
+        """Return the SQL of a condition that rows have to fulfil: a property that is no truth value does not."""
+        return self._condition(node, fails=not isinstance(node, ast.Property))
 
     def _condition(self, node: ast.Expression, *, fails: bool) -> str:
         try:

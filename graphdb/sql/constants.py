@@ -37,7 +37,8 @@ from graphdb.common.values.types import (
     sql_type,
 )
 from graphdb.sql.from_clause import Rows
-from graphdb.sql.value import SqlValue, at_offset, unified
+from graphdb.sql.joined import items_of
+from graphdb.sql.value import SqlValue, at_offset, bases_of
 
 _PLAIN: dict[type, Type] = {bool: BOOLEAN, int: INTEGER, float: FLOAT, str: STRING, date: DATE}
 """Python types whose lists travel as one array."""
@@ -235,9 +236,9 @@ def list_sql(items: list[SqlValue]) -> SqlValue:
     NotSupportedError
         They have none.
     """
-    values, element = unified(items)
+    values, element = items_of(items)
     sql = f"CAST([{', '.join(values)}] AS {sql_type(element)}[])"
-    return SqlValue(sql, list_of(element))
+    return SqlValue(sql, list_of(element), bases=bases_of(items))
 
 
 _MISSING = frozenset({"NAType", "NaTType"})

@@ -9,13 +9,15 @@ the least one stands for all.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.numeric_keys import key_of_union
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import NULL, NUMERIC, VALUE, Base, Type, has_terms
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.computing import VARIANT
-from graphdb.sql.value import SqlValue, instant, item_of, offset_of
+from graphdb.sql.value import SqlValue, instant, item_of, named, offset_of
 
 
 def has_key(type: Type, bases: frozenset[Base] | None = None) -> bool:
@@ -36,7 +38,7 @@ def lacks_key(type: Type) -> bool:
     if type.base is Base.LIST and type.element is not None and has_terms(type.element):
         return True
     inside = [type.element or NULL, *(field for _, field in type.fields)]
-    return type.base in (Base.LIST, Base.MAP) and any(map(lacks_key, inside))
+    return type.base in (Base.LIST, Base.MAP, Base.CHOICE) and any(map(lacks_key, inside))
 
 
 def key(c: Compiler, value: SqlValue) -> str:
@@ -66,16 +68,21 @@ def key(c: Compiler, value: SqlValue) -> str:
             if has_terms(value.type.element):
                 raise NotSupportedError("lists of vertices and values are not distinguished in SQL")
             return f"list_transform({value.sql}, lambda {item}: {key(c, item_of(value, item))})"
-        case Base.MAP | Base.TUPLE:
+        case Base.MAP | Base.TUPLE | Base.CHOICE:
             fields = [value.part(f"f{i}", type) for i, (_, type) in enumerate(value.type.fields)]
             packed = ", ".join(f"f{i} := {key(c, field)}" for i, field in enumerate(fields))
             return f"CASE WHEN {value.sql} IS NOT NULL THEN struct_pack({packed}) END"
     if value.table is not None and c.rows.has_keys(value.table[1]):
         return f"{value.table[0]}.key"
+    return once(c, value, lambda value: key_of_union(value.sql, value.bases))
+
+
+def once(c: Compiler, value: SqlValue, make: Callable[[SqlValue], str]) -> str:
+    """Return SQL that is made of a value which it names several times, and computes once; without subqueries."""
     if value.atomic:
-        return key_of_union(value.sql, value.bases)
+        return make(value)
     item = c.fresh()
-    return f"(list_transform([{value.sql}], lambda {item}: {key_of_union(item, value.bases)}))[1]"
+    return f"(list_transform([{value.sql}], lambda {item}: {make(named(item, value.type, bases=value.bases))}))[1]"
 
 
 def least(value: SqlValue) -> str:

@@ -12,16 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from graphdb.common.errors import NotSupportedError, TypeMismatchError
+from graphdb.common.errors import NotSupportedError, TypeMismatchError, with_place
 from graphdb.common.stopping import check_stop
 from graphdb.common.values.types import BOOLEAN, NULL, Base, Type
 from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
 from graphdb.sql import aggregates, functions
 from graphdb.sql.compiler import Compiler
+from graphdb.sql.joined import options, unified
 from graphdb.sql.types import comparisons, durations, folds, lists, maps, numbers, temporal, text
 from graphdb.sql.udf import compute
-from graphdb.sql.value import SqlValue, as_list
+from graphdb.sql.value import SqlValue, as_list, bases_of
 
 MOST_OPERANDS = 200
 """Operands of AND, OR or XOR in SQL: DuckDB plans more for seconds, cannot be interrupted, and refuses 1,000."""
@@ -87,13 +88,19 @@ class ExpressionCompiler(Compiler):
 
     def _property(self, node: ast.Property) -> SqlValue:
         base, effects = self.collected(lambda: self.compile(node.base))
+        if base.type.base not in (Base.EDGE, Base.NODE, Base.TERM):
+            self.rows.note(effects)
+        return self._property_of(base, node)
+
+    def _property_of(self, base: SqlValue, node: ast.Property) -> SqlValue:
         if base.type.base is Base.EDGE:
             return self.rows.edge_value(base, self.rows.edges.key(node.key, self.names, self.text))
         if base.type.base in (Base.NODE, Base.TERM):
             return self.rows.value(base, self.names.property(node.key.words, self.text))
-        self.rows.note(effects)
         if base.type.base is Base.NULL:
             return base
+        if base.type.base is Base.CHOICE:
+            return self._property_of_choice(base, node)
         if base.type.base is Base.MAP:
             return maps.entry(base, node.key.text)
         if base.type.base is Base.DURATION:
@@ -101,6 +108,28 @@ class ExpressionCompiler(Compiler):
         if base.type.base in temporal.HAVE_PARTS:
             return temporal.part(base, node.key.text, node)
         raise self.mismatch(f"{base.type} has no properties", node)
+
+    def _property_of_choice(self, base: SqlValue, node: ast.Property) -> SqlValue:
+        """Return a property of what only the rows say whether it has any."""
+        found: list[tuple[str, SqlValue]] = []
+        refused: list[str] = []
+        for test, each in options(base):
+            try:
+                value = self._property_of(each, node)
+            except TypeMismatchError as mismatch:
+                place = with_place(mismatch.message, node.span.start, TypeMismatchError)
+                refused.append(f"WHEN {test} THEN {self.rows.error(place)}")
+                continue
+            if value.many:
+                raise NotSupportedError("a property with several values is not read of values of several types in SQL")
+            found.append((test, self.handed_on(value)))
+        if not found:
+            raise self.mismatch(f"{base.type} has no properties", node)
+        sql, type = unified([value for _, value in found])
+        whens = [f"WHEN {test} THEN {each}" for (test, _), each in zip(found, sql, strict=True)]
+        self.rows.noted.mistaken |= bool(refused)
+        bases = bases_of([value for _, value in found])
+        return SqlValue(f"CASE {' '.join([*refused, *whens])} END", type, bases=bases)
 
     # --- conditions
 

@@ -6,22 +6,18 @@ strings, numbers, lists, maps and times compile theirs.  :data:`FORMS` has all o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from graphdb.common.errors import NotSupportedError, TypeMismatchError, with_place
 from graphdb.common.values.types import (
     BOOLEAN,
-    CODE_BITS,
-    EDGE,
     FLOAT,
     INTEGER,
-    LABEL_OF,
     MEMBERS,
     NODE,
     NULL,
     NUMERIC,
     STRING,
-    VALUE,
     Base,
     Type,
     edge_number_sql,
@@ -30,11 +26,12 @@ from graphdb.common.values.types import (
 )
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
+from graphdb.sql.joined import options, unified
 from graphdb.sql.signatures import Compile, Forms
 from graphdb.sql.types import durations, lists, maps, numbers, ranges, temporal
 from graphdb.sql.types import text as strings
 from graphdb.sql.types.comparisons import same_term
-from graphdb.sql.value import SUBQUERY, VOLATILE, SqlValue, as_union, cast
+from graphdb.sql.value import SUBQUERY, VOLATILE, SqlValue, bases_of, edges_of
 
 # --- values ----------------------------------------------------------------------------------------------------
 
@@ -49,7 +46,7 @@ _REVERSED = (
 def _reverse(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = c.compile(node.arguments[0])
     if value.type.base is Base.LIST and not value.many:
-        return SqlValue(f"list_reverse({value.sql})", value.type)
+        return SqlValue(f"list_reverse({value.sql})", value.type, bases=value.bases)
     return strings.string(_REVERSED)(c, node)
 
 
@@ -143,19 +140,10 @@ def _to_string(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 
 def _coalesce(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     values = [c.handed_on(c.whole(argument)) for argument in node.arguments]
-    types = {value.type for value in values if value.type.base is not Base.NULL}
-    if not types:
+    if all(value.type.base is Base.NULL for value in values):
         return SqlValue("NULL", NULL)
-    if len(types) == 1:
-        (only,) = types
-        return SqlValue(_first(values, [cast(value, only) for value in values]), only)
-    if not all(t.base in MEMBERS or t.base is Base.VALUE for t in types):
-        raise NotSupportedError(
-            "coalesce over vertices and values together is not supported yet",
-            text=c.text,
-            position=node.span.start,
-        )
-    return SqlValue(_first(values, [as_union(value).sql for value in values]), VALUE)
+    sql, type = unified(values)
+    return SqlValue(_first(values, sql), type, bases=bases_of(values))
 
 
 def _first(values: list[SqlValue], sql: list[str]) -> str:
@@ -199,12 +187,30 @@ def _iri(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 
 def _labels(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = c.compile(node.arguments[0])
+    if value.type.base is Base.CHOICE:
+        return _of_choice(c, value, Base.NODE, node, c.rows.labels)
     if value.type.base not in (Base.NODE, Base.TERM):
         raise c.mismatch(f"labels needs a vertex, found {value.type}", node.arguments[0])
     return c.rows.labels(value)
 
 
+def _of_choice(
+    c: Compiler, value: SqlValue, base: Base, node: ast.FunctionCall, make: Callable[[SqlValue], SqlValue]
+) -> SqlValue:
+    """Return what is made of values of one type among others: of those running it fails."""
+    for test, each in options(value):
+        if each.type.base is base:
+            found = make(each)
+            error = c.rows.error(with_place(f"{node.name} needs {base.value}", node.span.start, TypeMismatchError))
+            c.rows.noted.mistaken = True
+            return SqlValue(f"CASE WHEN {test} OR {value.sql} IS NULL THEN {found.sql} ELSE {error} END", found.type)
+    raise c.mismatch(f"{node.name} needs {base.value}, found {value.type}", node.arguments[0])
+
+
 def _type(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    value = c.compile(node.arguments[0])
+    if value.type.base is Base.CHOICE:
+        return _of_choice(c, value, Base.EDGE, node, lambda edge: c.rows.written(edge.part("label", NODE)))
     return c.rows.written(_edge(c, node).part("label", NODE))
 
 
@@ -237,15 +243,6 @@ def _nodes(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 
 def _relationships(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     return edges_of(_path(c, node).sql)
-
-
-def edges_of(path: str) -> SqlValue:
-    """Return the list of a path's edges."""
-    ends = f"(({path}).vertices)[i]", f"(({path}).vertices)[i + 1]"
-    start, end = (f"CASE WHEN code & 1 = 0 THEN {a} ELSE {b} END" for a, b in (ends, ends[::-1]))
-    label, ordinal = f"(code >> 1) & {LABEL_OF}::BIGINT", f"code >> {CODE_BITS}"
-    edge = f'struct_pack(label := {label}, "start" := {start}, "end" := {end}, ordinal := {ordinal})'
-    return SqlValue(f"list_transform(({path}).codes, lambda code, i: {edge})", list_of(EDGE))
 
 
 def _path(c: Compiler, node: ast.FunctionCall) -> SqlValue:

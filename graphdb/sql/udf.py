@@ -332,7 +332,7 @@ def _is_held(c: Compiler, label: EdgeLabel) -> bool:
 def _is_represented(type: Type) -> bool:
     if type.base is Base.LIST:
         return type.element is None or _is_represented(type.element)
-    if type.base is Base.MAP:
+    if type.base in (Base.MAP, Base.CHOICE):
         return all(_is_represented(field) for _, field in type.fields)
     return type.base in _REPRESENTED
 

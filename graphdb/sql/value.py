@@ -12,10 +12,12 @@ from typing import Any
 
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import (
+    CODE_BITS,
+    EDGE,
     INTEGER,
+    LABEL_OF,
     MEMBERS,
     MOMENT,
-    NULL,
     UNION,
     VALUE,
     ZONED,
@@ -231,59 +233,6 @@ def as_union(value: SqlValue) -> SqlValue:
     return SqlValue(f"CASE WHEN {value.sql} IS NOT NULL THEN {union} END", VALUE)
 
 
-def unified(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
-    """Return the SQL of values as the one type that holds them all, and that type.
-
-    Raises
-    ------
-    NotSupportedError
-        They have none.
-    """
-    types = _types_of(values)
-    if not have_one_type(values):
-        raise NotSupportedError("lists of items this different are not supported yet")
-    if types == {MOMENT, ZONED}:
-        return [cast(value, MOMENT) for value in values], MOMENT
-    if _are_several(types):
-        return [as_union(value).sql for value in values], VALUE
-    found = max(types, key=lambda type: (type.scale, type.element is not None)) if types else NULL
-    return [cast(value, found) for value in values], found
-
-
-def have_one_type(values: Sequence[SqlValue]) -> bool:
-    """Whether SQL has one type that holds some values."""
-    types = _types_of(values)
-    if types == {MOMENT, ZONED} or not _are_several(types):
-        return True
-    return all(type.base in MEMBERS or type.base is Base.VALUE for type in types)
-
-
-def _types_of(values: Sequence[SqlValue]) -> set[Type]:
-    """Return the types of some values; an empty list is one of anything."""
-    types = {value.type for value in values if value.type.base is not Base.NULL}
-    lists = types - {list_of(NULL)}
-    return lists if len(lists) == 1 and all(type.base is Base.LIST for type in lists) else types
-
-
-def _are_several(types: set[Type]) -> bool:
-    """Whether it takes a union to hold values of some types."""
-    bases = {type.base for type in types}
-    return len(bases) > 1 or (len(types) > 1 and bases <= {Base.LIST, Base.MAP})
-
-
-def cast(value: SqlValue, type: Type) -> str:
-    """Return SQL of a value as one of a type that holds it."""
-    if value.type == type:
-        return value.sql
-    if value.type.base is Base.NULL:
-        return f"CAST(NULL AS {sql_type(type)})"
-    if value.type == ZONED and type == MOMENT:
-        return at_offset(value.sql, "0").sql
-    if value.type.element == NULL and type.element is not None:  # DuckDB makes no struct of a null
-        return f"list_transform({value.sql}, lambda n: CAST(NULL AS {sql_type(type.element)}))"
-    return f"CAST({value.sql} AS {sql_type(type)})"
-
-
 def side_by_side(values: Sequence[SqlValue]) -> SqlValue | None:
     """Return a list of plain values of several types as a column may hold it; None for any other list."""
     bases = {value.type.base for value in values}
@@ -326,14 +275,24 @@ def as_list(value: SqlValue) -> SqlValue:
     """Return a column of lists of several types as what expressions take: lists of unions.  Others as they are."""
     if value.type.base is not Base.TUPLE:
         return value
-    items = [as_union(item).sql for item in value.items or _fields(value)]
+    fields = value.items or _fields(value)
+    items, bases = ", ".join(as_union(item).sql for item in fields), bases_of(fields)
     if value.items:
-        return value.made(f"[{', '.join(items)}]", list_of(VALUE))
-    return value.made(f"CASE WHEN {value.sql} IS NOT NULL THEN [{', '.join(items)}] END", list_of(VALUE))
+        return value.made(f"[{items}]", list_of(VALUE), bases=bases)
+    return value.made(f"CASE WHEN {value.sql} IS NOT NULL THEN [{items}] END", list_of(VALUE), bases=bases)
 
 
 def _fields(value: SqlValue) -> list[SqlValue]:
     return [value.part(f"f{i}", type) for i, (_, type) in enumerate(value.type.fields)]
+
+
+def edges_of(path: str) -> SqlValue:
+    """Return the list of a path's edges."""
+    ends = f"(({path}).vertices)[i]", f"(({path}).vertices)[i + 1]"
+    start, end = (f"CASE WHEN code & 1 = 0 THEN {a} ELSE {b} END" for a, b in (ends, ends[::-1]))
+    label, ordinal = f"(code >> 1) & {LABEL_OF}::BIGINT", f"code >> {CODE_BITS}"
+    edge = f'struct_pack(label := {label}, "start" := {start}, "end" := {end}, ordinal := {ordinal})'
+    return SqlValue(f"list_transform(({path}).codes, lambda code, i: {edge})", list_of(EDGE))
 
 
 def incomparable(operator: str, left: SqlValue, right: SqlValue) -> str:

@@ -100,6 +100,6 @@ def of_elements(type: Type) -> bool:
     """Whether values of a type are vertices, edges or paths, or have some in them."""
     if type.base is Base.LIST:
         return type.element is not None and of_elements(type.element)
-    if type.base is Base.MAP:
+    if type.base in (Base.MAP, Base.CHOICE):
         return any(of_elements(each) for _, each in type.fields)
     return type.base in (Base.NODE, Base.EDGE, Base.TERM, Base.PATH)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import graphdb
+from graphdb.common.errors import TypeMismatchError
 from graphdb.common.stopping import stopping
 from graphdb.common.values.temporal import Date, DateTime, Duration, LocalTime
 from graphdb.evaluate.columns.order_key import order_key
@@ -166,6 +167,18 @@ def test_durations_are_written_as_text_in_sql(db: graphdb.Database) -> None:
     assert found.to_arrow().to_pydict() == {"d": texts, "text": texts, "l": [[text] for text in texts]}
 
 
+def test_multiples_of_durations_are_exact_in_sql(db: graphdb.Database) -> None:
+    texts = "P1Y2M3DT4H5M6.789S -P1M PT-0.5S P13M-40DT1H PT0.000000001S -P1Y2M3DT4H5M6.7S P100Y PT100000H PT0S".split()
+    factors = ("2", "0.5", "-3", "-0.7", "1.0e-3", "7", "12.345", "$third")
+    made = ", ".join(f"d {operator} {factor}" for factor in factors for operator in "*/")
+    query = f"UNWIND $texts AS text WITH duration(text) AS d RETURN {made}, d.nanoseconds"
+    asked = {"texts": texts, "third": 0.333333}
+    assert db.explain(query, asked).rstrip().endswith("for each distinct input: duration(text)")
+    assert db.query(query, asked).fetchall() == in_python(db, query, asked)
+    with pytest.raises(TypeMismatchError):
+        db.query("UNWIND ['P1D'] AS text RETURN duration(text) / 0")
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -195,7 +208,7 @@ def test_all_properties_are_columns(query: str) -> None:
 
 def test_equal_inputs_of_several_types_are_different(db: graphdb.Database) -> None:
     db.query("UNWIND [1, true, 6, 1] AS x CREATE (:Mixed {x: x})")
-    query = "MATCH (n:Mixed) UNWIND [n.x] + ['z'] AS v RETURN v, [v, 1] AS l"
+    query = "UNWIND ['a'] AS key MATCH (n:Mixed) UNWIND [n.x] + ['z'] AS v RETURN v, {a: [v, 1]}[key] AS l"
     assert "computed in Python" in db.explain(query)
     expected = [(x, [x, 1]) for x in (1, True, 6, 1, *"zzzz")]
     assert sorted(map(repr, db.query(query))) == sorted(map(repr, expected))

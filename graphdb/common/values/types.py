@@ -81,6 +81,7 @@ class Base(Enum):
     LIST = "a list"
     TUPLE = "a list of some length"
     MAP = "a map"
+    CHOICE = "a value of one of some types"
     ANY = "a value that SQL does not hold"
 
 
@@ -90,7 +91,8 @@ class Type:
 
     In a ``sparse`` map a key that leads to null is not there: so it is with all properties of a vertex, but not with
     what is ``certain`` beside these, as ``n`` in ``a {.*, n: …}``.  A tuple is a
-    list whose items have their places (``fields`` without keys) and types: as a column it needs no union.
+    list whose items have their places (``fields`` without keys) and types: as a column it needs no union.  A choice has
+    values of one of some types each (``fields`` without keys, too): as a column it has a field of each, and a tag.
     """
 
     base: Base
@@ -153,13 +155,16 @@ def is_plain(type: Type) -> bool:
         return type.element is None or is_plain(type.element)
     if type.base in (Base.MAP, Base.TUPLE):
         return all(is_plain(field) for _, field in type.fields)
-    return not has_ids(type) and type.base not in (Base.DURATION, Base.MOMENT, Base.ANY)
+    return not has_ids(type) and type.base not in (Base.DURATION, Base.MOMENT, Base.CHOICE, Base.ANY)
 
 
 def list_of(element: Type) -> Type:
     """Return the type of lists of ``element``."""
     return Type(Base.LIST, element)
 
+
+NO_KEYS = "f := TRUE"
+"""What a struct is made of that is a map without keys."""
 
 NUMERIC = {Base.INTEGER, Base.DECIMAL, Base.FLOAT}
 """Types that compare and compute with each other."""
@@ -279,8 +284,10 @@ def sql_type(type: Type) -> str:
         return UNION
     if type.base is Base.DECIMAL:
         return f"DECIMAL(38, {type.scale})"
-    if type.base in (Base.MAP, Base.TUPLE):
-        return f"STRUCT({', '.join(f'f{i} {sql_type(field)}' for i, (_, field) in enumerate(type.fields))})"
+    if type.base in (Base.MAP, Base.TUPLE, Base.CHOICE):
+        fields = ", ".join(f"f{i} {sql_type(field)}" for i, (_, field) in enumerate(type.fields))
+        tag = ", tag UTINYINT" if type.base is Base.CHOICE else ""
+        return f"STRUCT({fields or 'f BOOLEAN'}{tag})"
     if type.base is Base.DURATION:
         return "STRUCT(months BIGINT, days BIGINT, seconds BIGINT, nanoseconds BIGINT)"
     if type.base is Base.MOMENT:

@@ -103,6 +103,14 @@ def _reader(type: Type, keys: Keys) -> Convert:
         case Base.TUPLE:
             places = [(f"f{i}", reader(field, keys)) for i, (_, field) in enumerate(type.fields)]
             return lambda value: [read(value[field]) for field, read in places]
+        case Base.CHOICE:
+            options = [(f"f{i}", reader(field, keys)) for i, (_, field) in enumerate(type.fields)]
+
+            def chosen(value: Any) -> Any:
+                field, read = options[value["tag"]]
+                return read(value[field])
+
+            return chosen
         case Base.DURATION:
             return lambda value: Duration(*map(value.__getitem__, _PARTS))
         case Base.MOMENT:

@@ -46,7 +46,8 @@ from graphdb.relational.vectors.algebra import Clause
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
 from graphdb.sql.constants import ListOf, part_of_list
 from graphdb.sql.equivalence import has_key, lacks_key
-from graphdb.sql.value import SqlValue, as_list, bases_of, column, column_at, have_one_type, unified
+from graphdb.sql.joined import have_one_type, unified
+from graphdb.sql.value import SqlValue, as_list, bases_of, column, column_at
 
 _TOGETHER = 32
 """Parts of a UNION, and clauses, of one SQL statement: DuckDB plans more for seconds, and cannot be interrupted."""

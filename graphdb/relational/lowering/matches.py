@@ -38,7 +38,7 @@ from graphdb.relational.projection.relation import (
 from graphdb.relational.projection.return_clause import duplicates_of, wanted, window_of
 from graphdb.relational.rewrites.path_columns import ASKED, written
 from graphdb.relational.vectors.algebra import Clause, ColumnOf, Outer, Rows, Union
-from graphdb.sql.types.lists import common
+from graphdb.sql.joined import common
 from graphdb.sql.value import SqlValue, bases_of, column
 
 _LONG = 3

@@ -33,8 +33,7 @@ from graphdb.relational.path_patterns.split import ALL_PATHS, Path, Split, split
 from graphdb.relational.path_patterns.step import along, cost_step, goes_everywhere, labels_of, path_step
 from graphdb.relational.program import ONE_VERTEX, Given, Searched
 from graphdb.relational.projection.relation import UNIT, Relation, Source, bindings_of
-from graphdb.sql.functions import edges_of
-from graphdb.sql.value import SqlValue, column
+from graphdb.sql.value import SqlValue, column, edges_of
 
 
 class Searches(PathEdges):

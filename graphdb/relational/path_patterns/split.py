@@ -13,8 +13,7 @@ from graphdb.pattern.paths.lengths import OF_PATHS, all_hold, length_name
 from graphdb.pattern.paths.pieces import Piece, names_of, pieces_of
 from graphdb.plan.paths import EVERY
 from graphdb.relational.path_patterns.order import apart
-from graphdb.sql.functions import edges_of
-from graphdb.sql.value import SqlValue, column
+from graphdb.sql.value import SqlValue, column, edges_of
 
 ALL_PATHS = ast.Selector(EVERY)
 """What stands for no selector."""

@@ -40,8 +40,7 @@ from graphdb.relational.projection.relation import Source
 from graphdb.relational.projection.return_clause import wanted, window_of
 from graphdb.results.decode import Arrays
 from graphdb.results.path_materialization import Walks
-from graphdb.sql.functions import edges_of
-from graphdb.sql.value import SqlValue, column
+from graphdb.sql.value import SqlValue, column, edges_of
 
 Ids = NDArray[np.int64]
 Matches = tuple[ast.MatchClause, ...]

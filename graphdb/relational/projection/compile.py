@@ -38,7 +38,7 @@ from graphdb.semantics.aggregation import contains_aggregate, unshadowed
 from graphdb.sql.compiler import Compiler, Scope, refuse_long
 from graphdb.sql.equivalence import has_key, key, lacks_key, least
 from graphdb.sql.from_clause import Rows
-from graphdb.sql.types.comparisons import has_order, sort_keys
+from graphdb.sql.types.order import has_order, sort_keys
 from graphdb.sql.value import SqlValue, lacks_offset
 
 
@@ -356,6 +356,10 @@ class ProjectionCompiler(RelationCompiler):
         """Return a property of several types with the offsets of its points in time, other values as they are."""
         node = item.expression
         if not lacks_offset(value) or not isinstance(node, ast.Property) or node in self._relation.known:
+            return value
+        base = node.base
+        of = self._relation.variables.get(base.name) if isinstance(base, ast.Variable) else None
+        if of is not None and of.type.base in (Base.MAP, Base.CHOICE):  # in which no value has its offset
             return value
         return compiler.computed(node, ANY)
 

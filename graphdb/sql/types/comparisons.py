@@ -1,4 +1,4 @@
-"""Compiles comparisons: which values are equal, and in which order values are sorted.
+"""Compiles comparisons: which values are equal, and which come before others.
 
 Values of types that cannot be compared are not equal, and ``<`` of them is null.  Lists and maps are equal if all their
 items are; where an item is null the comparison is null, unless another item differs.
@@ -6,7 +6,7 @@ items are; where an item is null the comparison is null, unless another item dif
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from graphdb.common.errors import NotSupportedError
@@ -14,8 +14,9 @@ from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, MEMBERS, NULL, NUMERIC, Base, Type, has_terms
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
-from graphdb.sql.equivalence import key
-from graphdb.sql.types import durations, maps, temporal
+from graphdb.sql.equivalence import once
+from graphdb.sql.joined import options
+from graphdb.sql.types import maps, temporal
 from graphdb.sql.value import SqlValue, incomparable, instant, member, named, number
 
 _UNORDERED = (Base.NODE, Base.EDGE, Base.PATH, Base.MAP, Base.DURATION)
@@ -32,6 +33,8 @@ def compare(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
         return "CAST(NULL AS BOOLEAN)"
     if Base.ANY in (a, b):
         raise NotSupportedError("values that SQL does not represent are compared in Python")
+    if Base.CHOICE in (a, b):
+        return _compare_choices(c, operator, left, right)
     if Base.TERM in (a, b):
         if a in (Base.NODE, Base.TERM) and b in (Base.NODE, Base.TERM) and operator == "=":
             return _compare_terms(c, left, right)
@@ -62,24 +65,72 @@ def compare(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
         return incomparable(operator, left, right)
     if a is Base.NODE:
         return same_term(left, right)
-    floats = [f"AND NOT isnan({v.sql})" for v in (left, right) if v.type.base is Base.FLOAT]
-    return f"({' '.join([f'{left.sql} {operator} {right.sql}', *floats])})"  # DuckDB's NaN equals itself
+    # DuckDB's NaN equals itself, and is more than all others; beside null it is as unknown as anything.
+    floats = [
+        f"AND (NOT isnan({v.sql}) OR {other.sql} IS NULL)"
+        for v, other in ((left, right), (right, left))
+        if v.type.base is Base.FLOAT
+    ]
+    return f"({' '.join([f'{left.sql} {operator} {right.sql}', *floats])})"
 
 
 def _compare_lists(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
     """Lists are equal if all their items are; an unknown item makes the answer unknown, a different one false."""
-    if operator != "=":
-        raise NotSupportedError("an order of lists is not supported in SQL")
     if has_terms(left.type) or has_terms(right.type):
         raise NotSupportedError("the values of the literals in lists are not looked up in SQL")
     pair = c.fresh()
-    items = [named(f"{pair}[{i}]", v.type.element or NULL) for i, v in enumerate((left, right), 1)]
+    items = [named(f"{pair}[{i}]", v.type.element or NULL, bases=v.bases) for i, v in enumerate((left, right), 1)]
+    if operator != "=":
+        return _order_lists(c, operator, left, right, pair, items)
     equal = f"list_transform(list_zip({left.sql}, {right.sql}), lambda {pair}: {compare(c, '=', *items)})"
     return (
         f"(CASE WHEN {left.sql} IS NULL OR {right.sql} IS NULL THEN NULL "
         f"WHEN len({left.sql}) <> len({right.sql}) OR list_contains({equal}, FALSE) THEN FALSE "
         f"WHEN list_aggregate({equal}, 'count') < len({left.sql}) THEN NULL ELSE TRUE END)"
     )
+
+
+def _order_lists(
+    c: Compiler, operator: str, left: SqlValue, right: SqlValue, pair: str, items: Sequence[SqlValue]
+) -> str:
+    """Of lists the first items that differ say which comes first, else their lengths; unknown where these do not."""
+    less, more, equal = (compare(c, each, *items) for each in ("<", ">", "="))
+    compared = f"CASE WHEN {less} THEN -1 WHEN {more} THEN 1 WHEN ({less}) IS NOT NULL OR {equal} THEN 0 END"
+    orders = f"list_transform(list_zip({left.sql}, {right.sql}, TRUE), lambda {pair}: {compared})"
+    order, differ = c.fresh(), c.fresh()
+    found = f"list_filter({orders}, lambda {order}: {order} IS DISTINCT FROM 0)"
+    lengths = f"len({left.sql}) {operator} len({right.sql})"
+    answer = f"CASE WHEN len({differ}) = 0 THEN {lengths} ELSE {differ}[1] {operator} 0 END"
+    return (
+        f"(CASE WHEN {left.sql} IS NOT NULL AND {right.sql} IS NOT NULL "
+        f"THEN (list_transform([{found}], lambda {differ}: {answer}))[1] END)"
+    )
+
+
+def _compare_choices(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
+    """Values of which at least one is of a choice of types: only those of related types are equal, or have an order."""
+    if has_terms(left.type) or has_terms(right.type):
+        raise NotSupportedError("the values of literals among others are not looked up in SQL")
+
+    def made(left: SqlValue, right: SqlValue) -> str:
+        cases = [f"CASE WHEN {left.sql} IS NULL OR {right.sql} IS NULL THEN NULL"]
+        for first, a in options(left):
+            for second, b in options(right):
+                if _are_related(a.type, b.type):
+                    test = " AND ".join(each for each in (first, second) if each) or "TRUE"
+                    cases.append(f"WHEN {test} THEN {compare(c, operator, a, b)}")
+        return f"({' '.join(cases)} ELSE {'FALSE' if operator == '=' else 'NULL'} END)"
+
+    return once(c, left, lambda left: once(c, right, lambda right: made(left, right)))
+
+
+def _are_related(left: Type, right: Type) -> bool:
+    """Whether some values of two types are equal."""
+    a, b = left.base, right.base
+    if a is b is Base.MAP:
+        return dict(left.fields).keys() == dict(right.fields).keys()
+    several = {a, b} <= {*MEMBERS, Base.MOMENT, Base.VALUE} and Base.VALUE in (a, b)
+    return a is b or {a, b} <= NUMERIC or {a, b} == {Base.ZONED, Base.MOMENT} or several
 
 
 def _compare_values(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
@@ -100,7 +151,7 @@ def _compare_maps(c: Compiler, left: SqlValue, right: SqlValue) -> str:
     either = f"{left.sql} IS NULL OR {right.sql} IS NULL"
     if keys.keys() != others.keys():
         return f"(CASE WHEN {either} THEN NULL ELSE FALSE END)"
-    same = " AND ".join(compare(c, "=", maps.entry(left, key), maps.entry(right, key)) for key in keys)
+    same = " AND ".join(compare(c, "=", maps.entry(left, key), maps.entry(right, key)) for key in keys) or "TRUE"
     return f"(CASE WHEN {either} THEN NULL ELSE {same} END)"
 
 
@@ -144,63 +195,3 @@ def _comparison(c: Compiler, node: ast.Comparison) -> SqlValue:
 
 
 COMPILED: Mapping[type, Callable[[Compiler, Any], SqlValue]] = {ast.Comparison: _comparison}
-
-
-# --- order -----------------------------------------------------------------------------------------------------
-
-
-def sort_keys(c: Compiler, value: SqlValue) -> list[str]:
-    """Return the SQL expressions that order values of any type."""
-    base = value.type.base
-    if not has_order(value.type):
-        raise NotSupportedError("an order of such values is not supported in SQL")
-    if base is Base.NODE:
-        return [c.rows.iri(value).sql]
-    if base is Base.TERM:
-        return [c.rows.iri(value).sql, *sort_keys(c, c.value_of(value, or_text=True))]
-    if base is Base.EDGE:
-        return [f"({value.sql}).label", f'({value.sql})."start"', f'({value.sql})."end"', f"({value.sql}).ordinal"]
-    if base is Base.MAP:
-        return _sort_maps(c, value)
-    if base is Base.DURATION:
-        return durations.sort_keys(value)
-    if base is Base.MOMENT:
-        return [instant(value).sql]
-    if base is Base.VALUE:
-        rank = " ".join(
-            f"WHEN '{MEMBERS[b][0]}' THEN {0 if b is Base.STRING else 2 if b in NUMERIC else 1}" for b in MEMBERS
-        )
-        others = [member(value, b) for b in MEMBERS if b not in NUMERIC]
-        return [f"CASE union_tag({value.sql}) {rank} END", *others, number(value)]
-    return [key(c, value) if _has_keys(value.type) else value.sql]
-
-
-def has_order(type: Type) -> bool:
-    """Whether SQL orders values of a type as openCypher does."""
-    if type.base is Base.MAP:
-        return all(has_order(field) for _, field in type.fields)
-    if type.base is not Base.LIST:
-        return type.base is not Base.PATH
-    inside = type.element or NULL
-    return inside.base not in (Base.VALUE, Base.MAP, Base.TUPLE, Base.DURATION, Base.TERM) and has_order(inside)
-
-
-def _has_keys(type: Type) -> bool:
-    """Whether values are the keys of Python's, or have keys that they are equal by, or are lists of such."""
-    return type.base in (Base.ANY, Base.MOMENT) or (type.element is not None and _has_keys(type.element))
-
-
-def _sort_maps(c: Compiler, value: SqlValue) -> list[str]:
-    """Return what orders maps: the values of their keys, in the order of the keys; what has no more comes first."""
-    keys = [f"CASE WHEN {value.sql} IS NOT NULL THEN 0 END"]
-    fields = {key: maps.entry(value, key) for key in sorted(dict(value.type.fields))}
-    certain = value.type.certain
-    later = ["TRUE" if name in certain else f"{field.sql} IS NOT NULL" for name, field in fields.items()]
-    for name, field in fields.items():
-        there = later.pop(0)
-        if value.type.sparse and name not in certain:
-            others = f"WHEN {' OR '.join(later)} THEN 2 " if later else ""
-            keys.append(f"CASE WHEN {there} THEN 1 {others}ELSE 0 END")
-        if field.type.base is not Base.NULL:
-            keys += sort_keys(c, field)
-    return keys

@@ -6,12 +6,15 @@ is asked of a value several times is bound to a name first, so that expressions 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.duration_texts import duration_of
-from graphdb.common.values.temporal import MONTH_SECONDS, Duration
+from graphdb.common.values.temporal import MONTH_SECONDS, Duration, exact
 from graphdb.common.values.temporal_build import Malformed, build_duration, parse_duration
 from graphdb.common.values.types import DATE, DATETIME, DURATION, INTEGER, MOMENT, STRING, ZONED, Base, sql_type
 from graphdb.grammar import syntax as ast
@@ -221,6 +224,7 @@ _PARTS: Mapping[str, str] = {
     "seconds": "{seconds}",
     "milliseconds": "{seconds} * 1000 + {nanoseconds} // 1000000",
     "microseconds": "{seconds} * 1000000 + {nanoseconds} // 1000",
+    "nanoseconds": "{seconds} * 1000000000 + {nanoseconds}",
     "quartersOfYear": "{months} % 12 // 3",
     "monthsOfQuarter": "{months} % 3",
     "monthsOfYear": "{months} % 12",
@@ -292,6 +296,11 @@ def arithmetic(c: Compiler, operator: str, left: SqlValue, right: SqlValue, node
     if operator == "*" and {a, b} == {Base.DURATION, Base.INTEGER}:
         value, times_ = (left, right) if a is Base.DURATION else (right, left)
         return _bound(c, value, lambda d: _bound(c, times_, lambda k: _times(d, k)))
+    if operator in "*/" and a is Base.DURATION and (factor := _factor(c, node.right)) is not None:
+        if operator == "/":
+            factor = 1 / factor
+        if max(abs(factor.numerator), factor.denominator) <= _MOST:
+            return _bound(c, left, lambda d: _share(c, d, factor))
     raise NotSupportedError(f"{operator} of {left.type} and {right.type} is not supported in SQL")
 
 
@@ -311,6 +320,37 @@ def _times(d: str, k: str) -> SqlValue:
     rest = f"(({nanoseconds} % {_BILLION} + {_BILLION}) % {_BILLION})"
     seconds = f"({d}).seconds * {k} + ({nanoseconds} - {rest}) // {_BILLION}"
     return _packed(f"({d}).months * {k}", f"({d}).days * {k}", seconds, rest, f"({d}).months + {k}")
+
+
+_MOST = 10**9
+"""Up to which nanoseconds may be multiplied, in 128 bits."""
+
+
+def _factor(c: Compiler, node: ast.Expression) -> Fraction | None:
+    """Return a number that text or parameters say, as its digits do; None for anything else, and for zero."""
+    sign = 1
+    while isinstance(node, ast.Unary) and node.operator in "+-":
+        sign = -sign if node.operator == "-" else sign
+        node = node.operand
+    given = c.arguments.get(node.name) if isinstance(node, ast.Parameter) else getattr(node, "value", None)
+    if not isinstance(given, int | float | Decimal) or isinstance(given, bool) or not math.isfinite(given) or not given:
+        return None
+    return sign * exact(given)
+
+
+def _share(c: Compiler, d: str, factor: Fraction) -> SqlValue:
+    """Return so many times a duration: what is left of a month becomes days, of these nanoseconds, and all is exact."""
+    add = c.rows.parameters.add
+    by, per = add(factor.numerator, "HUGEINT"), add(factor.denominator, "HUGEINT")
+    months = f"(({d}).months * {by} // {per})"
+    left = f"(({d}).months * {by} - {months} * {per})"
+    length = f"(({d}).days * {by} * 86400 + {left} * {MONTH_SECONDS})"
+    days = f"({length} // ({per} * 86400))"
+    rest = f"({length} - {days} * {per} * 86400)"
+    total = f"(({d}).seconds::HUGEINT * {_BILLION} + ({d}).nanoseconds)"
+    nanoseconds = f"(({total} * {by} + {rest} * {_BILLION}) // {per})"
+    below = f"(({nanoseconds} % {_BILLION} + {_BILLION}) % {_BILLION})"
+    return _packed(months, days, f"({nanoseconds} - {below}) // {_BILLION}", below, d)
 
 
 def _moved(date: str, d: str, sign: str) -> str:

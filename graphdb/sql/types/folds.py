@@ -25,7 +25,7 @@ _OPERATORS = (ast.Binary, ast.Boolean, ast.Case, ast.Comparison, ast.IsNull, ast
 """What is as good in a lambda as beside a row: of its parts, those that ask something of an item are looked up."""
 
 
-_GROWING = (Base.STRING, Base.LIST, Base.MAP, Base.VALUE, Base.ANY, Base.NULL)
+_GROWING = (Base.STRING, Base.LIST, Base.MAP, Base.VALUE, Base.CHOICE, Base.ANY, Base.NULL)
 """Types whose values may be of any size."""
 
 

@@ -7,7 +7,7 @@ subquery over them as rows (:mod:`graphdb.sql.list_items`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +17,6 @@ from graphdb.common.values.types import (
     BOOLEAN,
     MEMBERS,
     NULL,
-    NUMERIC,
-    VALUE,
     Base,
     Type,
     has_ids,
@@ -32,6 +30,8 @@ from graphdb.pattern.bind import variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.constants import list_sql
+from graphdb.sql.equivalence import once
+from graphdb.sql.joined import alternatives, are_numbers, cast, common, options, type_of
 from graphdb.sql.list_items import ItemRows, listed, quantified
 from graphdb.sql.signatures import Forms
 from graphdb.sql.types import maps, ranges
@@ -43,35 +43,13 @@ from graphdb.sql.value import (
     Effects,
     SqlValue,
     as_list,
-    cast,
-    have_one_type,
+    bases_of,
+    item_of,
+    lacks_offset,
     named,
     side_by_side,
     some,
-    unified,
 )
-
-
-def common(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
-    """Return values as SQL of the one type that holds them all, each as it is.
-
-    Raises
-    ------
-    NotSupportedError
-        There is none, or some are integers and others are not: they are equal, and differ, at once.
-    """
-    if _mixes_numbers(values):
-        raise NotSupportedError("numbers of different types are not supported in one column in SQL")
-    return unified(values)
-
-
-def have_common(values: Sequence[SqlValue]) -> bool:
-    """Whether there is one type that holds some values, each as it is: see :func:`common`."""
-    return not _mixes_numbers(values) and have_one_type(values)
-
-
-def _mixes_numbers(values: Sequence[SqlValue]) -> bool:
-    return len({value.type.base for value in values} & NUMERIC) > 1
 
 
 def items(c: Compiler, node: ast.Expression) -> SqlValue:
@@ -83,32 +61,37 @@ def items(c: Compiler, node: ast.Expression) -> SqlValue:
         The items differ in type.
     """
     value = c.anything(node)
-    if value.type.base in (Base.VALUE, Base.ANY) or (value.type == list_of(VALUE) and not value.many):
+    if value.type.base is Base.ANY or lacks_offset(value) or (are_numbers(value.bases) and not value.many):
         value = compute(c, node, list_of(ANY))
     if value.type.base is Base.NULL:
         return SqlValue("unnest(CAST(NULL AS INTEGER[]))", NULL)
     if value.type.base is not Base.LIST:
-        return SqlValue(f"unnest(CASE WHEN {value.sql} IS NOT NULL THEN [{value.sql}] END)", value.type)
-    return SqlValue(f"unnest({value.sql})", value.type.element or NULL)
+        one = f"unnest(CASE WHEN {value.sql} IS NOT NULL THEN [{value.sql}] END)"
+        return SqlValue(one, value.type, bases=value.bases)
+    return SqlValue(f"unnest({value.sql})", value.type.element or NULL, bases=value.bases)
 
 
 def appended(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Expression) -> SqlValue:
     """Return a list with another, or with an item, at its end; null where one of the two is."""
-    sides = [
-        v
-        if v.type.base is Base.LIST
-        else SqlValue(f"CASE WHEN {v.sql} IS NOT NULL THEN [{v.sql}] END", list_of(v.type))
-        for v in (left, right)
+    # Each has some types, of which lists have items, and each other is an item.
+    items = [
+        item_of(each, "") if each.type.base is Base.LIST else each for v in (left, right) for _, each in options(v)
     ]
-    elements = {v.type.element for v in sides if v.type.element != NULL}
-    if len(elements) > 1:
-        raise NotSupportedError(
-            "lists of values of different types are not supported yet", text=c.text, position=node.span.start
-        )
-    element = elements.pop() if elements else NULL
-    assert element is not None
-    first, second = (cast(v, list_of(element)) for v in sides)
-    return SqlValue(f"({first} || {second})", list_of(element))  # list_concat takes null for an empty list
+    bases = bases_of(items)
+    if are_numbers(bases):
+        raise NotSupportedError("numbers of several types are appended in Python", position=node.span.start)
+    whole = list_of(type_of(items))
+    first, second = (once(c, v, lambda v: _as_items(v, whole)) for v in (left, right))
+    return SqlValue(f"({first} || {second})", whole, bases=bases)  # list_concat takes null for an empty list
+
+
+def _as_items(value: SqlValue, whole: Type) -> str:
+    """Return the items of what is a list, and of what is none the list of it: null of null."""
+    cases = []
+    for test, each in options(value):
+        listed = each if each.type.base is Base.LIST else each.made(f"[{each.sql}]", list_of(each.type))
+        cases.append(f"WHEN {test or f'{value.sql} IS NOT NULL'} THEN {cast(listed, whole)}")
+    return f"CASE {' '.join(cases)} END"
 
 
 def list_value(c: Compiler, node: ast.Expression) -> SqlValue:
@@ -222,7 +205,7 @@ def _case(c: Compiler, node: ast.Case) -> SqlValue:
     otherwise = SqlValue("NULL", NULL) if node.otherwise is None else c.handed_on(c.whole(node.otherwise))
     (*chosen, rest), type = common([*results, otherwise])
     branches = " ".join(f"WHEN {test} THEN {sql}" for test, sql in zip(tests, chosen, strict=True))
-    return SqlValue(f"CASE {branches} ELSE {rest} END", type)
+    return SqlValue(f"CASE {branches} ELSE {rest} END", type, bases=bases_of([*results, otherwise]))
 
 
 def _subscript(c: Compiler, node: ast.Subscript) -> SqlValue:
@@ -230,7 +213,7 @@ def _subscript(c: Compiler, node: ast.Subscript) -> SqlValue:
     if base.type.base in (Base.MAP, Base.NODE, Base.EDGE, Base.VALUE):
         return maps.subscript(c, base, node)
     base = list_value(c, node.base)
-    return SqlValue(f"({base.sql})[{_place(c, node.index)}]", base.type.element or NULL)
+    return SqlValue(f"({base.sql})[{_place(c, node.index)}]", base.type.element or NULL, bases=base.bases)
 
 
 def _place(c: Compiler, index: ast.Expression) -> str:
@@ -243,6 +226,17 @@ def _place(c: Compiler, index: ast.Expression) -> str:
 
 def _slice(c: Compiler, node: ast.Slice) -> SqlValue:
     base = list_value(c, node.base)
+    if not base.atomic:
+        name = c.fresh()
+        found, effects = c.collected(lambda: _cut(c, named(name, base.type), node))
+        if not effects.subquery:
+            c.rows.note(effects)
+            return SqlValue(f"(list_transform([{base.sql}], lambda {name}: {found}))[1]", base.type, bases=base.bases)
+    return SqlValue(_cut(c, base, node), base.type, bases=base.bases)
+
+
+def _cut(c: Compiler, base: SqlValue, node: ast.Slice) -> str:
+    """Return SQL of a part of a list."""
     length = f"len({base.sql})"
     bounds, absent = [], []
     for bound, otherwise in ((node.start, "0"), (node.end, length)):
@@ -256,7 +250,7 @@ def _slice(c: Compiler, node: ast.Slice) -> SqlValue:
     cut = f"({base.sql})[({first}) + 1:({last})]"  # DuckDB's last is among the items
     never = " OR ".join([*absent, f"{base.sql} IS NULL"])
     empty = f"CAST([] AS {sql_type(base.type)})"
-    return SqlValue(f"CASE WHEN {never} THEN NULL WHEN ({last}) <= ({first}) THEN {empty} ELSE {cut} END", base.type)
+    return f"CASE WHEN {never} THEN NULL WHEN ({last}) <= ({first}) THEN {empty} ELSE {cut} END"
 
 
 def each_item(
@@ -309,7 +303,8 @@ def takes_rows(source: SqlValue, variable: ast.Variable, *bodies: ast.Expression
     joins: they are vertices or edges, or something of the vertices and edges in them is looked up.
     """
     element = source.type.element or NULL
-    return element.base in (Base.NODE, Base.EDGE, Base.TERM) or _looks_inside(variable, element, *bodies)
+    of_elements = any(each.base in (Base.NODE, Base.EDGE, Base.TERM) for each in alternatives(element))
+    return of_elements or _looks_inside(variable, element, *bodies)
 
 
 def each_row(c: Compiler, variable: ast.Variable, source: SqlValue) -> tuple[str, ItemRows, Compiler]:
@@ -346,7 +341,7 @@ def _comprehension(c: Compiler, node: ast.ListComprehension) -> SqlValue:
         name, inner = each_item(c, node.variable, element)
         sql = f"list_filter({sql}, lambda {name}: {_test(inner, node.where)})"
     if node.result is None:
-        return SqlValue(sql, source.type)
+        return SqlValue(sql, source.type, bases=source.bases)
     name, inner = each_item(c, node.variable, element)
     value = inner.one_of_any(node.result)
     return SqlValue(f"list_transform({sql}, lambda {name}: {body_of(value)})", list_of(value.type))
@@ -394,14 +389,14 @@ COMPILED: Mapping[type, Callable[[Compiler, Any], SqlValue]] = {
 def _item(template: str) -> Callable[[Compiler, ast.FunctionCall], SqlValue]:
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         value = list_value(c, node.arguments[0])
-        return SqlValue(template.format(value.sql), value.type.element or NULL)
+        return SqlValue(template.format(value.sql), value.type.element or NULL, bases=value.bases)
 
     return compile
 
 
 def _tail(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     value = list_value(c, node.arguments[0])
-    return SqlValue(f"({value.sql})[2:]", value.type)
+    return SqlValue(f"({value.sql})[2:]", value.type, bases=value.bases)
 
 
 def _is_empty(c: Compiler, node: ast.FunctionCall) -> SqlValue:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdb.common.errors import NotSupportedError
-from graphdb.common.values.types import NULL, STRING, Base, Type, list_of, sql_type
+from graphdb.common.values.types import NO_KEYS, NULL, STRING, Base, Type, list_of, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Forms
@@ -30,16 +30,14 @@ def made_of(entries: Sequence[tuple[str, SqlValue]]) -> SqlValue:
     Raises
     ------
     NotSupportedError
-        It has no keys, or very many.
+        It has very many keys.
     """
     last = dict(entries)
-    if not last:
-        raise NotSupportedError("a map without keys is not supported in SQL")
     fields = tuple((key, value.type) for key, value in last.items())
     if sum(_keys_of(type) for _, type in fields) > _MOST:
         raise NotSupportedError("a map of very many keys is not supported in SQL")
     packed = ", ".join(f"f{i} := CAST({value.sql} AS {sql_type(value.type)})" for i, value in enumerate(last.values()))
-    return SqlValue(f"struct_pack({packed})", Type(Base.MAP, fields=fields), items=tuple(last.values()))
+    return SqlValue(f"struct_pack({packed or NO_KEYS})", Type(Base.MAP, fields=fields), items=tuple(last.values()))
 
 
 def _keys_of(type: Type) -> int:

@@ -15,6 +15,7 @@ from graphdb.functions.table import SIGNATURE_OF
 from graphdb.functions.texts import MOST_PARTS
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
+from graphdb.sql.joined import options
 from graphdb.sql.long_texts import LONG
 from graphdb.sql.signatures import Compile, Forms
 from graphdb.sql.types import durations, temporal
@@ -50,7 +51,7 @@ def text_of(c: Compiler, value: SqlValue, node: ast.Expression) -> str:
         literal = c.value_of(value)
         text = f"CAST({literal.sql} AS VARCHAR)" if literal.type == VALUE else text_of(c, literal, node)
         return f"coalesce({c.rows.iri(value).sql}, {text})"
-    if base in (Base.NODE, Base.LIST, Base.EDGE, Base.PATH, Base.MAP):
+    if base in (Base.NODE, Base.LIST, Base.EDGE, Base.PATH, Base.MAP, Base.CHOICE):
         raise c.mismatch(f"expected a string, found {value.type}", node)
     if base is Base.DURATION:
         return durations.text_of(c, value)
@@ -134,12 +135,17 @@ def _check_pattern(c: Compiler, node: ast.StringPredicate) -> None:
             raise ExecutionError(fault.message, text=c.text, position=node.span.start, hint=fault.hint) from None
 
 
+_TEXTS = (Base.STRING, Base.VALUE)
+
+
 def _text_member(c: Compiler, value: SqlValue) -> str:
     """Return the string in a value, NULL if it is something else (openCypher's string predicates)."""
     if value.type.base is Base.TERM:
         value = c.value_of(value)
     if value.type.base is Base.VALUE:
         return member(value, Base.STRING)
+    if value.type.base is Base.CHOICE:
+        return next((_text_member(c, each) for _, each in options(value) if each.type.base in _TEXTS), "NULL::VARCHAR")
     return value.sql if value.type.base is Base.STRING else "CAST(NULL AS VARCHAR)"
 
 
