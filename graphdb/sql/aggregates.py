@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graphdb.common.errors import NotSupportedError, TypeMismatchError, with_place
+from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import Kind
 from graphdb.common.values.types import DURATION, FLOAT, INTEGER, NUMERIC, VALUE, Base, list_of, sql_type
 from graphdb.grammar import syntax as ast
@@ -74,7 +74,9 @@ def _sum(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 
 def _refused(c: Compiler, node: ast.FunctionCall, value: SqlValue) -> str:
     """Return the branch of a CASE that fails where some value of a union is no number."""
-    error = c.rows.error(with_place(f"{node.name} needs numbers", node.span.start, TypeMismatchError))
+    wrong = f"{value.sql} IS NOT NULL AND {number(value)} IS NULL"
+    tag = f"any_value(union_tag({value.sql})) FILTER (WHERE {wrong})"
+    error = c.unfit(f"{node.name} needs numbers", node, tag, NUMERIC)
     return f"WHEN count({value.sql}) > count({number(value)}) THEN {error}"
 
 

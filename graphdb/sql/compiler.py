@@ -20,7 +20,7 @@ from graphdb.common.errors import (
     TypeMismatchError,
     with_place,
 )
-from graphdb.common.values.types import BOOLEAN, VALUE, Base, Type
+from graphdb.common.values.types import BOOLEAN, MEMBERS, VALUE, Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import Names
 from graphdb.sql.computing import Beforehand, Computing
@@ -267,11 +267,22 @@ class Compiler(ABC):
         truth = member(value, Base.BOOLEAN)
         if not fails or (value.bases is not None and value.bases <= {Base.BOOLEAN}):
             return truth
-        message = "expected a condition, found a value of another type"
-        error = self.rows.error(with_place(message, node.span.start, TypeMismatchError))
         self.rows.noted.mistaken = True
-        tested = f"CASE union_tag({value.sql}) WHEN 'boolean' THEN {truth} ELSE {error} END"
-        return f"CASE WHEN {value.sql} IS NOT NULL THEN {tested} END"
+        error = self.unfit("expected a condition", node, f"union_tag({value.sql})", (Base.BOOLEAN,))
+        return f"CASE WHEN {truth} IS NOT NULL THEN {truth} WHEN {value.sql} IS NOT NULL THEN {error} END"
+
+    def unfit(self, message: str, node: ast.Expression, tag: str, right: Collection[Base]) -> str:
+        """Return SQL that fails since a value of a union is of another type than those that are right.
+
+        ``tag`` is SQL of the name of the union's member.
+        """
+        place, kind = node.span.start, TypeMismatchError
+        cases = (
+            f"WHEN '{name}' THEN {self.rows.error(with_place(f'{message}, found {Type(base)}', place, kind))}"
+            for base, (name, _) in MEMBERS.items()
+            if base not in right
+        )
+        return f"CASE {tag} {' '.join(cases)} END"
 
     def row_conditions(self, nodes: Iterable[ast.Expression]) -> list[str]:
         """Return SQL of conditions for WHERE, all of which rows have to fulfil; DuckDB evaluates it on whole rows only.

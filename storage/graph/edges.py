@@ -216,7 +216,7 @@ class EdgeTable:
             if self.simple or len(starts) * _LOOKED_FOR < len(self._first):
                 return self.find(labels, starts, ends)[1]
             found = _AT_PARALLEL[self] = self._at_parallel()
-        some = np.flatnonzero(found[0][starts] & found[1][ends])
+        some = np.flatnonzero(_among(found[0], starts) & _among(found[1], ends))
         counts = np.ones(len(starts), np.int64)
         counts[some] = self.find(*(column[some] for column in (labels, starts, ends)))[1]
         return counts
@@ -230,6 +230,12 @@ class EdgeTable:
             mask[side[parallel]] = True
             masks.append(mask)
         return masks[0], masks[1]
+
+
+def _among(mask: NDArray[np.bool_], vertices: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which vertices a mask names, which ends with the last that it does: bool [vertices]."""
+    named: NDArray[np.bool_] = mask[np.minimum(vertices, len(mask) - 1)] & (vertices < len(mask))
+    return named
 
 
 _LOOKED_FOR = 64

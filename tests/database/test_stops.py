@@ -256,11 +256,12 @@ def test_columns_that_are_long_in_sql_are_computed_by_python() -> None:
 def test_aggregates_that_are_long_in_sql_are_refused() -> None:
     with graphdb.connect(device="cpu", threads=1) as db:
         db.query("UNWIND range(1, 3) AS i CREATE (:P {k: i})")
-        lists = "MATCH (a:P) RETURN " + ", ".join(f"collect(a.k + {i})[0] AS c{i}" for i in range(2048))
+        lists = "MATCH (a:P) RETURN " + ", ".join(f"collect([a.k, {i}])[0] AS c{i}" for i in range(2048))
         with pytest.raises(NotSupportedError, match="too long in SQL, of which they take 131,072 characters") as error:
             db.query(lists)
         assert error.value.hint == "ask for this column and what follows in another query"
-        assert db.query(lists.split(", collect(a.k + 300)")[0]).fetchall()[0][:3] == (1, 2, 3)
+        (row,) = db.query(lists.split(", collect([a.k, 300])")[0])
+        assert row == tuple([1, i] for i in range(300))
 
 
 def test_a_table_of_thousands_of_properties() -> None:

@@ -132,7 +132,7 @@ def test_sums_that_do_not_fit(device: Any) -> None:
 
     rays = 60
     graph = MiningGraph.of(np.zeros(rays, np.int64), np.arange(1, rays + 1))
-    with mock.patch.object(run, "_EXACT", 1.0):
+    with mock.patch.object(run, "EXACT", 1.0):
         with pytest.raises(OutOfRange):
             device.count_jointly(joint_count(graph, known_motifs(4, False).patterns))
         found = motifs(graph, 4, Limits(executor=device))

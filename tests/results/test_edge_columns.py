@@ -42,12 +42,14 @@ def test_columns_are_what_sql_makes(database: graphdb.Database, text: str, monke
     pytest.importorskip("pyarrow")
     found: list[DescribedEdges | None] = []
     described_by = Edges.described_by
-    monkeypatch.setattr(Edges, "described_by", lambda *given: found.append(described_by(*given)) or found[-1])
+    monkeypatch.setattr(
+        Edges, "described_by", lambda *given, **more: found.append(described_by(*given, **more)) or found[-1]
+    )
     for _ in range(3):  # the dictionary is in memory from the second time on
         mine = database.query(text).to_arrow()
     assert all(found)
     assert len(found) == 3
-    monkeypatch.setattr(Edges, "described_by", lambda *_: None)
+    monkeypatch.setattr(Edges, "described_by", lambda *_, **__: None)
     by_sql = database.query(text).to_arrow()
     assert mine.schema == by_sql.schema
     assert mine.equals(by_sql)
@@ -62,7 +64,7 @@ def test_python_values_are_what_sql_makes(
     with monkeypatch.context() as patched:
         patched.setattr(entity_fetch, "_facts_by_sql", None)
         assert repr(database.query(text).fetchall()) == repr(mine)
-    monkeypatch.setattr(Edges, "described_by", lambda *_: None)
+    monkeypatch.setattr(Edges, "described_by", lambda *_, **__: None)
     by_sql = database.query(text).fetchall()
     assert repr(by_sql) == repr(mine)
     assert by_sql == mine
@@ -78,7 +80,7 @@ def test_columns_of_a_transaction_and_after_it(monkeypatch: pytest.MonkeyPatch) 
             mine = database.query(text).fetchall()
             assert [(dict(r.properties),) for r, _ in mine] == [(p,) for _, p in mine]
             with monkeypatch.context() as patched:
-                patched.setattr(Edges, "described_by", lambda *_: None)
+                patched.setattr(Edges, "described_by", lambda *_, **__: None)
                 assert repr(database.query(text).fetchall()) == repr(mine)
             return mine
 
@@ -111,7 +113,7 @@ def test_what_columns_do_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
             database.query(change)
             mine = database.query(text).to_arrow()
             with monkeypatch.context() as patched:
-                patched.setattr(Edges, "described_by", lambda *_: None)
+                patched.setattr(Edges, "described_by", lambda *_, **__: None)
                 assert mine.equals(database.query(text).to_arrow())
 
 
