@@ -47,7 +47,22 @@ class Explainer:
         if isinstance(query, ast.Composite) and query.writes:
             self._queries.check(query, text)
             return Explanation(tuple(self._queries.writing(query, text, arguments, timeout).explain(profile)))
-        with self._queries.new_run(text, arguments, timeout) as run:
+
+        def explained(careful: bool) -> Explanation:
+            return self._explain_reading(query, profile, text, arguments, timeout, careful)
+
+        return self._queries.ventured(text, explained)
+
+    def _explain_reading(
+        self,
+        query: ast.Query | ast.Composite,
+        profile: bool,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+        careful: bool,
+    ) -> Explanation:
+        with self._queries.new_run(text, arguments, timeout, careful=careful) as run:
             started = time.perf_counter()
             prepared = self._queries.prepare(run, query, text, arguments)
             planned = time.perf_counter() - started

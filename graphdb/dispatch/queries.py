@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from graphdb.writing.run import Writing
 
 P = TypeVar("P", bound=Prepared | Program | None)
+Made = TypeVar("Made")
+
+_MOST_TEXTS = 1000
 
 
 class Queries:
@@ -59,14 +62,37 @@ class Queries:
         """What repeated counts are given, which look nothing up."""
         self.progress: Progress | None = None
         """Whom to report to how far the statement is."""
+        self._out_of_range: set[str] = set()
+        """Texts that came to numbers out of range when they ran without care for it."""
 
     def read(
         self, query: ast.Query | ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None
     ) -> Result:
         """Run a query that only reads: as matches, with SQL after them."""
         started = time.perf_counter()
-        with self.new_run(text, arguments, timeout) as run:
-            return self.result(run, self.prepare(run, query, text, arguments), started)
+
+        def read(careful: bool) -> Result:
+            with self.new_run(text, arguments, time_left() if careful else timeout, careful=careful) as run:
+                return self.result(run, self.prepare(run, query, text, arguments), started)
+
+        return self.ventured(text, read)
+
+    def ventured(self, text: str, run: Callable[[bool], Made]) -> Made:
+        """Run a text as if no number were out of range, which is seldom and costs much to exclude; with care if one is.
+
+        Whether a condition that fails was to be tested, what has care finds out.  In a transaction, which DuckDB ends
+        with an error, there is care at once.
+        """
+        if not self._state.transactions.inside and text not in self._out_of_range:
+            try:
+                return run(False)
+            except ExecutionError as error:
+                if type(error) is not ExecutionError or "out of range" not in error.message:
+                    raise
+            if len(self._out_of_range) >= _MOST_TEXTS:
+                self._out_of_range.clear()
+            self._out_of_range.add(text)
+        return run(True)
 
     def write(self, query: ast.Composite, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run a statement that writes: all of it, or nothing."""
@@ -154,14 +180,17 @@ class Queries:
         timeout: float | None,
         deleted: Deleted | None = None,
         snapshot: Snapshot | None = None,
+        *,
+        careful: bool = True,
     ) -> PathRun:
         """Return what prepares and runs a query over the present snapshot, or another, with an executor chosen once.
 
-        ``deleted`` is what a statement has deleted of which the query is a part.
+        ``deleted`` is what a statement has deleted of which the query is a part; without ``careful`` it is run by
+        :meth:`ventured`.
         """
         if any(type(value) is list for value in arguments.values()):  # its owner may change it while a plan has it
             arguments = {name: [*value] if type(value) is list else value for name, value in arguments.items()}
-        run, self._later = self._run(self.executor, text, arguments, timeout, deleted, snapshot=snapshot)
+        run, self._later = self._run(self.executor, text, arguments, timeout, deleted, careful, snapshot=snapshot)
         return run
 
     @contextmanager
@@ -182,19 +211,20 @@ class Queries:
         arguments: Mapping[str, object],
         timeout: float | None,
         deleted: Deleted | None,
+        careful: bool,
         depth: int = 0,
         snapshot: Snapshot | None = None,
     ) -> tuple[PathRun, _Later]:
         """Return what prepares and runs a query, and what makes who computes for it; within ``depth`` others."""
 
         def prepare(query: ast.Composite, start: Relation) -> tuple[PathRun, Program]:
-            run, later = self._run(executor, text, arguments, time_left(), deleted, depth + 1, snapshot)
+            run, later = self._run(executor, text, arguments, time_left(), deleted, careful, depth + 1, snapshot)
             return run, replace(run.prepare_from(query, start), computing=later.found)
 
         snapshot_of = self._state.snapshot if snapshot is None else lambda: snapshot
         later = _Later(self._state, snapshot_of, prepare, text, arguments, deleted)
         run = PathRun(
-            replace(snapshot_of(), computing=later, deleted=deleted),
+            replace(snapshot_of(), computing=later, deleted=deleted, careful=careful),
             executor,
             text,
             arguments,
@@ -240,7 +270,8 @@ class Queries:
         GraphDBError
             Something is wrong with it.
         """
-        plans, key = self._state.plans, (text, query.span.start, arguments)
+        plans, place = self._state.plans, query.span.start
+        key = (text, ~place if run.snapshot.careful else place, arguments)  # a plan without care is none with it
         try:
             cached, cacheable = plans.get(*key), True
         except TypeError:  # a list among the arguments

@@ -62,6 +62,8 @@ class Snapshot:
     """Who computes what SQL cannot express, for the statement under way."""
     deleted: Deleted | None = None
     """What the statement under way has deleted."""
+    careful: bool = True
+    """Whether arithmetic is taken to fail where numbers may be out of range."""
     ids: dict[str, int | None] = field(default_factory=dict)
     """IRIs that were looked up, with their ids; None for those that the database lacks."""
     plans: PatternPlans = field(default_factory=PatternPlans)
@@ -99,6 +101,7 @@ class Snapshot:
             beside,
             after,
             seldom=seldom,
+            careful=self.careful,
             long_texts=partial(self._long_texts, text, arguments),
         )
 

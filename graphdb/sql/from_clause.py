@@ -87,9 +87,11 @@ class Deleted:
 class Noted:
     """What is known of what was compiled so far of one expression."""
 
-    __slots__ = ("effects", "mistaken", "position")
+    __slots__ = ("careful", "effects", "mistaken", "position")
 
-    def __init__(self) -> None:
+    def __init__(self, careful: bool) -> None:
+        self.careful = careful
+        """Whether a number may be out of range; else the statement runs again where one was."""
         self.effects = NO_EFFECTS
         self.position = 0
         """Where in the text the expression stands that is compiled."""
@@ -118,6 +120,8 @@ class Rows:
         Joins that stand before these in the same FROM clause: what they have is not joined again.
     seldom
         Whether the SQL is seldom run: no tables are made for it of properties that have none.
+    careful
+        Whether arithmetic is taken to fail where numbers may be out of range.
     long_texts
         Returns who computes functions of long texts; None where there are none, or SQL must do alone.
     """
@@ -133,11 +137,12 @@ class Rows:
         after: Rows | None = None,
         *,
         seldom: bool = False,
+        careful: bool = True,
         long_texts: Callable[[], LongTexts | None] = lambda: None,
     ) -> None:
         self.parameters = parameters
         self.deleted = deleted
-        self.noted = Noted()
+        self.noted = Noted(careful)
         self.characters = 0
         """Of the SQL of columns over these rows, but for short ones."""
         self.too_long_at: int | None = None

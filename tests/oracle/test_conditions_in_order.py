@@ -120,3 +120,49 @@ def test_a_condition_fails_where_it_is_asked(db: graphdb.Database) -> None:
         if expected([EVERY[text]])[1]:
             with pytest.raises(ExecutionError, match=r"out of range|division by zero"):
                 db.query(form.format(f"{holds} AND {text}"))
+
+
+def test_items_of_paths_are_out_of_range_only_where_they_are_asked(db: graphdb.Database) -> None:
+    numbers = [1, 5, LARGEST, LARGEST, -LARGEST - 1]
+    text = (
+        "MATCH p = (a:N)-[:next*1..2]->(b:N) "
+        "RETURN a.k, b.k, CASE WHEN b.k < 2 OR b.k = 4 AND a.k = 3 THEN reduce(s = 0, n IN nodes(p) | s + n.i) END"
+    )
+    pairs = [(a, b) for a in range(5) for b in range(a + 1, min(a + 3, 5))]
+    asked = [pair for pair in pairs if pair[1] < 2 or pair == (3, 4)]
+    expected = [(a, b, sum(map(fits, numbers[a : b + 1])) if (a, b) in asked else None) for a, b in pairs]
+    db.query("UNWIND $rows AS row CREATE (:N {k: row[0], i: row[1]})", rows=[[*row] for row in enumerate(numbers)])
+    try:
+        db.query("MATCH (a:N), (b:N) WHERE b.k = a.k + 1 CREATE (a)-[:next]->(b)")
+        assert "list_reduce" not in db.explain(text)  # as fast as if nothing could be out of range
+        for _ in range(2):
+            assert sorted(db.query(text).fetchall()) == expected
+        assert "list_reduce" in db.explain(text)  # by now something was
+        assert any("list_reduce" in row[0] for row in db.query(f"PROFILE {text}").fetchall())
+        db.query("BEGIN")  # which an error would end
+        assert sorted(db.query(text + " AS x").fetchall()) == expected
+        db.query("COMMIT")
+        with pytest.raises(ExecutionError, match="out of range"):
+            db.query(text.replace("b.k < 2", "b.k < 3"))
+    finally:
+        db.query("MATCH (n:N) DETACH DELETE n")
+
+
+def test_sums_that_are_bounded_fail_nowhere(db: graphdb.Database) -> None:
+    """Within a transaction there is no second chance: what cannot fail is known beforehand."""
+    some = "MATCH p = (a:V)-[:none*1..2]->(b:V) RETURN"
+    db.query("BEGIN")
+    for bounded in (
+        "size([n IN nodes(p) WHERE n.i > 3])",
+        "3 * size([n IN nodes(p) WHERE n.i > 3]) - length(p)",
+        "reduce(s = 0, n IN nodes(p) | s + n.i % 10)",
+        "reduce(s = 0, n IN nodes(p) | s + coalesce(abs(n.i % 3) * sign(n.x), 7))",
+        "reduce(s = 0, n IN nodes(p) | s + CASE WHEN n.i > 3 THEN n.x / 5 % 7 ELSE -2 END)",
+    ):
+        assert "struct_pack(vertices" not in db.explain(f"{some} {bounded} AS n"), bounded
+    for unbounded in (
+        "reduce(s = 0, n IN nodes(p) | s + n.i)",
+        f"reduce(s = 0, n IN nodes(p) | s + {LARGEST} * (n.i % 9))",
+    ):
+        assert "struct_pack(vertices" in db.explain(f"{some} {unbounded} AS n"), unbounded
+    db.query("ROLLBACK")

@@ -12,12 +12,8 @@ from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.signatures import Compile, Forms
 from graphdb.sql.types import text
+from graphdb.sql.types.magnitudes import LARGEST, magnitude
 from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, VOLATILE, Effects, SqlValue, as_union, member, named, number
-
-_LARGEST = (1 << 63) - 1
-_MOST_ITEMS = 1 << 40
-"""What the functions in :data:`_COUNT` return at most: memory holds no more items."""
-_COUNT = frozenset({"size", "length", "count", "id"})
 
 
 def arithmetic(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
@@ -37,34 +33,14 @@ def signed(c: Compiler, value: SqlValue, node: ast.Unary) -> SqlValue:
     turned = f"({node.operator}({value.sql}))"
     # The least integer has no opposite, which a wider type of DuckDB's would have.
     turned = f"CAST({turned} AS BIGINT)" if value.type is INTEGER else turned
-    return SqlValue(turned, value.type, effects=_overflow(value.type, node))
+    return SqlValue(turned, value.type, effects=_overflow(c, value.type, node))
 
 
-def _overflow(type: Type, node: ast.Expression) -> Effects:
+def _overflow(c: Compiler, type: Type, node: ast.Expression) -> Effects:
     """Return the effects of computing an expression of a type: one that is out of its range fails."""
-    if type.base is Base.FLOAT or (type is INTEGER and _magnitude(node) <= _LARGEST):
+    if not c.rows.noted.careful or type.base is Base.FLOAT or (type is INTEGER and magnitude(node) <= LARGEST):
         return NO_EFFECTS
     return CAN_FAIL
-
-
-def _magnitude(node: ast.Expression) -> int:
-    """Return what an integer's absolute value is at most, as far as its expression says so; 2^63 if it does not."""
-    match node:
-        case ast.Literal(int() as value):
-            return abs(value)
-        case ast.CountStar():
-            return _MOST_ITEMS
-        case ast.FunctionCall(name=name) if name.lower() in _COUNT:
-            return _MOST_ITEMS
-        case ast.Unary(operand=operand):
-            return _magnitude(operand)
-        case ast.Binary(operator="+" | "-", left=left, right=right):
-            return min(_magnitude(left) + _magnitude(right), _LARGEST + 1)
-        case ast.Binary(operator="*", left=left, right=right):
-            return min(_magnitude(left) * _magnitude(right), _LARGEST + 1)
-        case ast.Binary(operator="%", right=ast.Literal(int() as value)):
-            return abs(value)
-    return _LARGEST + 1
 
 
 def _operand(c: Compiler, value: SqlValue, node: ast.Expression) -> SqlValue:
@@ -94,13 +70,13 @@ def _computed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) ->
             )
             computed = f"CASE WHEN {zero} THEN {error} {least}ELSE {computed} END"
         smaller = op == "%" or (op == "/" and isinstance(node.right, ast.Literal) and node.right.value != -1)
-        return SqlValue(computed, INTEGER, effects=NO_EFFECTS if smaller else _overflow(INTEGER, node))
+        return SqlValue(computed, INTEGER, effects=NO_EFFECTS if smaller else _overflow(c, INTEGER, node))
     scales = [v.type.scale if v.type.base is Base.DECIMAL else 0 for v in (left, right)]
     scale = sum(scales) if op == "*" else max(scales)
     if scale > 30:
         return SqlValue(f"(CAST({left.sql} AS DOUBLE) {op} CAST({right.sql} AS DOUBLE))", FLOAT)
     sql, type = f"CAST(({left.sql} {op} {right.sql}) AS DECIMAL(38, {scale}))", Type(Base.DECIMAL, scale=scale)
-    return SqlValue(sql, type, effects=_overflow(type, node))
+    return SqlValue(sql, type, effects=_overflow(c, type, node))
 
 
 def _mixed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
@@ -163,11 +139,11 @@ def _same(template: str) -> Compile:
         (argument,) = node.arguments
         mixed = c.value_of(c.one(argument))
         value = numeric(c, node, argument)
-        real = SqlValue(template.format(value.sql), value.type, effects=_overflow(value.type, argument))
+        real = SqlValue(template.format(value.sql), value.type, effects=_overflow(c, value.type, argument))
         if mixed.type.base is not Base.VALUE:
             return real
         whole = member(mixed, Base.INTEGER)
-        c.rows.note(_overflow(INTEGER, argument))
+        c.rows.note(_overflow(c, INTEGER, argument))
         exact = as_union(SqlValue(template.format(whole), INTEGER))
         return SqlValue(f"CASE WHEN {whole} IS NOT NULL THEN {exact.sql} ELSE {as_union(real).sql} END", VALUE)
 
