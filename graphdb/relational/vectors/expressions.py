@@ -253,7 +253,9 @@ def _case(operands: list[arrow.Array]) -> arrow.Array:
     require(len(kinds) == 1)
     data = [numeric(result) if kinds == {"l"} else values(result) for result in results]
     conditions = [_true(condition) for condition in branches[::2]]
-    found = arrow.numbers(np.select(conditions, data[:-1], data[-1]))
+    one = len(conditions) == 1  # for which NumPy has what takes one pass less
+    chosen = np.where(conditions[0], *data) if one else np.select(conditions, data[:-1], data[-1])
+    found = arrow.numbers(chosen)
     if any(result.null_count for result in results):
         valid = [result.is_valid() for result in results]
         return arrow.numbers(values(found), np.select(conditions, valid[:-1], valid[-1]))
