@@ -34,8 +34,8 @@ from graphdb.storage.catalog import EdgeLabel
 _SOME = 1024
 """Values of a property by which it is judged how close together they stand."""
 
-_COMPUTED = (ast.Binary, ast.Unary, ast.FunctionCall)
-_OPERANDS = (ast.Binary, ast.Unary, ast.Property, ast.Variable, ast.Literal, ast.Parameter)
+_COMPUTED = (ast.Binary, ast.Unary, ast.FunctionCall, ast.Subscript)
+_OPERANDS = (ast.Binary, ast.Unary, ast.Property, ast.Variable, ast.Literal, ast.Parameter, ast.Subscript)
 
 
 def asks(names: Collection[str], bound: BoundPattern) -> Iterator[tuple[ast.Expression, str, Asked]]:
