@@ -42,6 +42,8 @@ Share = tuple[int, int]
 
 _DEAL = 8
 """Pieces of about the same work that each team gets, where roots differ much."""
+_TASK_BYTES, _TASKS = 8, 1 / 16
+"""Bytes of a task; and the share of the budget that pieces take at most."""
 _BOOKS_STATIC = 3 << 10
 """Bytes of shared memory that a block of ``clique_books`` takes besides what its launch says, about."""
 
@@ -247,7 +249,8 @@ class DeviceCount:
     def _launch(self, cell: int, part: Part, kernel: GeneratedCode, blocks: int, weights: list[Any]) -> _Launch:
         table = self._upload(np.array([*self._lists.table, *map(address, weights)], np.int64))
         teams = blocks * (kernel.threads // 32 if kernel.warps else 1)
-        tasks = self._tasks(part, teams * _DEAL if kernel.split else 0)
+        most = int(_TASKS * self.device.memory.budget) // _TASK_BYTES
+        tasks = self._tasks(part, min(teams * _DEAL, most) if kernel.split else 0)
         root_weight = self._weights.array(part.root) if part.root.messages else None
         sums, sizes, nexts = self._cells_of(cell)
         if part.rooted:

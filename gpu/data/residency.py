@@ -36,7 +36,7 @@ PAGED = 0.6
 TRIPLE, VERTEX, SURELY = 48, 16, 0.1
 """Bytes of a triple and of a vertex in a partition, at most (both ways, with codes); and the share of the budget of
 which these are so little that nothing else matters."""
-ALONE = 0.9
+ALONE = 0.95
 """Where a run makes no tables, so much is for that part."""
 DIVIDED, TABLES, LEVELS = "divided", "search tables", "levels"
 """What copies of divided lists are cached as; and what searches and joins read of a plan."""

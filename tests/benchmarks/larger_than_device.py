@@ -6,6 +6,7 @@ A part of 4 is a budget of a quarter of what a run takes that has room for all l
 (``--tables``), parts beginning with 1.  Ways are pinned; *first* is the first count, which copies the graph, and *warm* the median of further
 ones.  *moved* is what a warm run copies of lists that are read by segments, beside their size; *away*, of those read by pages, the
 share of what is read that is expected to come from host memory.  With ``--pages`` nothing is read by segments.  *joins* are the combinations of segments.
+With ``--drawn`` the graph is drawn on the device, from other random numbers, which takes seconds where a host takes minutes.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 from tests.benchmarks.counting import pattern, rmat
+from tests.benchmarks.several_devices import drawn
 
 LABELLED = "labelled"
 """The case whose edges have directions and one of two labels each."""
@@ -47,13 +49,12 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--cases", nargs="+", help="of the patterns, those of these names")
     parser.add_argument("--pages", action="store_true")
+    parser.add_argument("--drawn", action="store_true", help="on the device")
     given = parser.parse_args()
     if given.pages:
         segmentation.MOST = 0
-    vertices, u, v = rmat(int(given.graph.removeprefix("rmat")), given.factor)
-    keys = np.unique(np.minimum(u, v) * vertices + np.maximum(u, v))
-    ends = np.stack([keys // vertices, keys % vertices])
-    ends = ends[:, ends[0] != ends[1]]
+    vertices, *both = (drawn if given.drawn else rmat)(int(given.graph.removeprefix("rmat")), given.factor)
+    ends = np.stack(both)
     alike = DataGraph(ArraySource(ends[0], np.full(ends.shape[1], vertices), ends[1], vertices + 2))
     print(f"{given.graph}: {ends.shape[1]:,} edges")
     print(

@@ -251,7 +251,8 @@ def test_other_sums_read_what_does_not_fit_in_host_memory(device: str, name: str
     graph, label = graph_of(500, 8_000, 6)
     plan = make_plan(pattern_of(edges, label), graph, counting="always")
     with within(int(needed(plan) / part), shared=224 << 10) as executor:
-        assert executor.count(plan) == HOST.count(plan) > 0
+        with mock.patch.object(executor.device, "processors", max(executor.device.processors, 132)):  # tasks for each
+            assert executor.count(plan) == HOST.count(plan) > 0
         assert executor.graph.residency.summary
 
 

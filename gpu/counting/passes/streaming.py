@@ -22,7 +22,7 @@ from graphdb.gpu.counting.passes.ranges import WIDE, Lengths, Passes, passes_of
 from graphdb.gpu.counting.ranks import by_degree
 from graphdb.gpu.counting.registers import BLOCKS, range_bytes
 from graphdb.gpu.data.graph import DeviceGraph
-from graphdb.gpu.data.residency import ALONE, WHOLE
+from graphdb.gpu.data.residency import WHOLE
 from graphdb.plan.checks import Relation
 from graphdb.plan.counting.plan import CountingPlan, parts_of
 from graphdb.plan.counting.programs import Bundle, Load, Part, Through, Weight
@@ -32,6 +32,8 @@ Ints = NDArray[np.int64]
 
 ROUND = 3e-6
 """Seconds in which a block goes through the list of a root for one range of ranks, however short it is."""
+STREAMED = 0.9
+"""Of the budget, so much is for what passes hold; the rest is for a few numbers of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ class _Known:
 
 def room_of(budget: int) -> int:
     """Bytes of a budget that passes may take."""
-    return int(ALONE * budget)
+    return int(STREAMED * budget)
 
 
 def span_of(lengths: Lengths, limits: Limits) -> tuple[int, bool]:
