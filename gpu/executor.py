@@ -470,7 +470,7 @@ class GpuExecutor:
         """
         used: list[object] = [plan, plan.counting]
         if counting and plan.clique is not None:
-            used += [plan.clique.graph, *(each.elements for each in self._counter.place_cliques(plan, plan.clique))]
+            used += [plan.clique.graph, *(each.elements for each in self._counter.cliques.place(plan, plan.clique))]
         with self.device.memory.using(used):
             yield
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,22 +23,20 @@ from graphdb.gpu.background import in_background, while_alive
 from graphdb.gpu.code.compiler import Cancelled
 from graphdb.gpu.code.launch import Device, faults
 from graphdb.gpu.code.machine_code import PAUSE
-from graphdb.gpu.counting.cliques import DeviceCliques, Shape, shape_for
+from graphdb.gpu.counting.clique_counter import CliqueCounter
 from graphdb.gpu.counting.lists import unranked
 from graphdb.gpu.counting.passes.run import StreamedCount
 from graphdb.gpu.counting.passes.streaming import Streaming
 from graphdb.gpu.counting.registers import RANGED, TooWide, Unsupported
 from graphdb.gpu.counting.run import DeviceCount
 from graphdb.gpu.data.graph import DeviceGraph
-from graphdb.gpu.data.narrow import lists_of_narrow
-from graphdb.gpu.data.residency import Lists, lists_of_oriented, lists_read
 from graphdb.gpu.watch import Watch
 from graphdb.plan.counting.plan import CountingPlan, added_up, parts_of
 from graphdb.plan.counting.programs import Part
 from graphdb.plan.counting.tree import DEAR
 from graphdb.plan.executor import OutOfRange
 from graphdb.plan.joint import JointCount
-from graphdb.plan.physical import CliqueCount, PhysicalPlan
+from graphdb.plan.physical import PhysicalPlan
 from graphdb.plan.shares import Division, Partial, rank_division
 from graphdb.plan.strategy.ski_rental import TRIED, UNLIKELY, Bias, ExpectedCost
 
@@ -59,8 +56,6 @@ memory."""
 SCATTERED = 0.5
 """Numbers added at random places for each element that longer vectors are expected to take: these are planned to take
 several times as long, but a device waits for many at once."""
-CLIQUE = 4.0
-"""Elements read for each of the lists that cliques are found in: to mark them, and to go through the bits."""
 BESIDE = 0.02
 """A second of a thread that gets sums ready beside queries is worth so many seconds that these would take less."""
 OFTEN = 0.05
@@ -112,12 +107,9 @@ class Counter:
         self._missed: Latest[Part, float] = Latest(PARTS)
         """Seconds that counts took longer than with a part's kernel; other plans share it."""
         self._under_way: dict[CountingPlan, _Preparation] = {}
-        self._compiling: dict[Shape, Future[None]] = {}
-        """The kernels for cliques that threads compile."""
-        self._idle: list[DeviceCliques] = []
-        """What counted cliques before, and may again."""
-        self._starts, self._bias, self._cliques, self._compiler = Bias(), Bias(), Bias(), Bias()
-        """Of the estimates of what the smallest runs take, of sums, of cliques, of a kernel's compilation, …"""
+        self.cliques = CliqueCounter(device, graph)
+        self._starts, self._bias, self._compiler = Bias(), Bias(), Bias()
+        """Of the estimates of what the smallest runs take, of sums, of a kernel's compilation, …"""
         self._readying = Bias()
         """… and of what else getting a plan's sums ready takes."""
         self.milliseconds = 0.0
@@ -129,7 +121,7 @@ class Counter:
         return {
             "start": self._starts,
             "sums": self._bias,
-            "clique lists": self._cliques,
+            "clique lists": self.cliques.bias,
             "compiler": self._compiler,
             "readying": self._readying,
         }
@@ -141,9 +133,9 @@ class Counter:
         """
         if plan.limit is not None:
             return None
-        if counting and plan.clique is not None and self._shape(plan.clique) is not None:
-            seconds = self._start + self._cliques.factor * self._searched(plan.clique)
-            setup = 0.0 if self._has_cliques(plan) else self._compile_seconds
+        if counting and plan.clique is not None and self.cliques.shape(plan.clique) is not None:
+            seconds = self._start + self.cliques.bias.factor * self.cliques.seconds(plan.clique)
+            setup = 0.0 if self.cliques.is_ready(plan.clique) else self._compile_seconds
             return ExpectedCost(seconds, setup, in_background=True, sums=True)
         summed = self._sums(plan, counting)
         return None if summed is None else self.expected_of(summed)
@@ -168,7 +160,7 @@ class Counter:
     def missed(self, plan: PhysicalPlan, counting: bool, seconds: float) -> None:
         """A run took so long another way.  Sums that would have been sooner are got ready, if that adds up."""
         if counting and plan.clique is not None:
-            self._prepare_cliques(plan.clique)
+            self.cliques.prepare(plan.clique)
             return
         if counting:
             plan.cache[_SPENT] = plan.cache.get(_SPENT, 0.0) + seconds
@@ -185,67 +177,17 @@ class Counter:
 
     def counts_cliques(self, plan: PhysicalPlan) -> bool:
         """Whether there is a kernel for a plan's cliques."""
-        return self._shape(plan.clique) is not None
-
-    def _shape(self, clique: CliqueCount | None) -> Shape | None:
-        """How cliques are counted; None where there are none, or no kernel for them."""
-        if clique is None:
-            return None
-        return shape_for(
-            clique, self._device.limits, fits=self._graph.residency.fits([lists_of_oriented(clique.graph)])
-        )
-
-    def place_cliques(self, plan: PhysicalPlan, clique: CliqueCount) -> list[Lists]:
-        """Choose what is copied of the lists that a plan's cliques are counted in, and return these."""
-        shape, wide = self._shape(clique), lists_read(plan, True)
-        lists = lists_of_narrow(clique.graph) if shape is not None and shape.narrow else wide
-        aside = 0 if shape is None else 4 * shape.scratch * self._device.processors
-        self._graph.residency.place_alone(lists, aside, others=[] if lists is wide else wide)
-        return lists
-
-    @contextmanager
-    def _clique_run(self) -> Iterator[DeviceCliques]:
-        """What counts cliques now: one that no other thread uses."""
-        try:
-            run = self._idle.pop()
-        except IndexError:
-            run = DeviceCliques(self._device, self._graph)
-        try:
-            yield run
-        finally:
-            self._idle.append(run)
-
-    def _has_cliques(self, plan: PhysicalPlan) -> bool:
-        """Whether the kernel for a plan's cliques need not be compiled."""
-        shape = self._shape(plan.clique)
-        return shape is None or self._device.is_ready("clique", shape.macros)
-
-    def _prepare_cliques(self, plan: CliqueCount) -> None:
-        """Have a thread compile the kernel for cliques of a size."""
-        shape = self._shape(plan)
-        if shape is None or shape in self._compiling or self._device.is_ready("clique", shape.macros):
-            return
-        done = self._compiling[shape] = Future[None]()
-
-        def compiled() -> None:
-            try:
-                with faults(), in_background():
-                    self._device.module("clique", shape.macros, check=while_alive)
-            except (GraphDBError, Cancelled) as error:
-                _log.info("cliques are found one by one: %s", error)
-            finally:
-                self._compiling.pop(shape, None)
-                done.set_result(None)
-
-        threading.Thread(target=compiled, name="graphdb-cliques").start()
+        return self.cliques.shape(plan.clique) is not None
 
     def begin(self, plan: PhysicalPlan, counting: bool, seconds: float) -> Callable[[], bool] | None:
         """A run begins that is expected to take so long.  As :meth:`missed`, but before it; returns what says that its
         sums are ready, or None where they are not got ready now.
         """
-        if counting and plan.clique is not None and not self._has_cliques(plan):  # of which a join knows least
-            self._prepare_cliques(plan.clique)
-            return lambda: self._has_cliques(plan)
+        if (
+            counting and plan.clique is not None and not self.cliques.is_ready(plan.clique)
+        ):  # of which a join knows least
+            self.cliques.prepare(plan.clique)
+            return lambda: self.cliques.is_ready(plan.clique)
         summed, expected = self._sums(plan, counting), self.expected(plan, counting)
         if summed is None or expected is None or not expected.in_background:
             return None
@@ -269,7 +211,7 @@ class Counter:
         """What is added up: a phrase for EXPLAIN."""
         if not counting:
             return "sums per vertex"
-        if self._shape(plan.clique) is not None:
+        if self.cliques.shape(plan.clique) is not None:
             return "cliques"
         summed = self._sums(plan, True)
         streaming = None if summed is None else Streaming.of(self._graph, summed)
@@ -289,26 +231,24 @@ class Counter:
     @property
     def busy(self) -> bool:
         """Whether threads get anything ready."""
-        return bool(self._under_way or self._compiling)
+        return bool(self._under_way or self.cliques.compiling)
 
     def wait_for_all(self) -> None:
         """Wait for all that is got ready beside queries."""
-        wait([*(each.done for each in list(self._under_way.values())), *list(self._compiling.values())])
+        wait([*(each.done for each in list(self._under_way.values())), *list(self.cliques.compiling.values())])
 
     def count(self, plan: PhysicalPlan, watch: Watch) -> int | None:
         """The number of matches; None where they have to be searched for.
 
         Raises what ``watch`` does, and :class:`~graphdb.plan.executor.OutOfRange`.
         """
-        shape = self._shape(plan.clique)
+        shape = self.cliques.shape(plan.clique)
         if plan.clique is not None and shape is not None:
-            with self._clique_run() as run:
-                found = run.count(plan.clique, shape, watch) * plan.automorphisms
-                self.milliseconds = run.milliseconds
-            estimated = self._searched(plan.clique)
-            if self._cliques.factor * estimated > self._start / 4:
-                self._cliques.note(estimated, self.milliseconds / 1e3)
-            return found
+            found, self.milliseconds = self.cliques.count(plan.clique, shape, watch)
+            estimated = self.cliques.seconds(plan.clique)
+            if self.cliques.bias.factor * estimated > self._start / 4:
+                self.cliques.bias.note(estimated, self.milliseconds / 1e3)
+            return found * plan.automorphisms
         summed, prepared = self._sums(plan, True), self._ready(plan, True, watch)
         if summed is None or prepared is None:
             return None
@@ -351,7 +291,7 @@ class Counter:
 
     def division(self, plan: PhysicalPlan, counting: bool, watch: Watch) -> Division | None:
         """How sums divide; None where there are none, or where they are one piece."""
-        if counting and plan.clique is not None and self._shape(plan.clique) is not None:
+        if counting and plan.clique is not None and self.cliques.shape(plan.clique) is not None:
             return rank_division(plan.clique)
         prepared = self._ready(plan, counting, watch)
         return None if prepared is None else prepared.division()
@@ -359,11 +299,10 @@ class Counter:
     def partial(self, plan: PhysicalPlan, division: Division, watch: Watch, share: tuple[int, int] | None) -> Partial:
         """Count a share; raises as :meth:`count` does."""
         if division.unit == "ranks":
-            shape = self._shape(plan.clique)
+            shape = self.cliques.shape(plan.clique)
             assert plan.clique is not None
             assert shape is not None
-            with self._clique_run() as run:
-                return (run.count(plan.clique, shape, watch, share) * plan.automorphisms,)
+            return (self.cliques.count(plan.clique, shape, watch, share)[0] * plan.automorphisms,)
         prepared = self._ready(plan, True, watch)
         totals = None if prepared is None else prepared.totals(watch, share)
         if totals is None:
@@ -420,10 +359,6 @@ class Counter:
     def _matched(self, plan: PhysicalPlan) -> float:
         """Seconds that a search is expected to take."""
         return plan.cost / self._device.rates.intersected
-
-    def _searched(self, plan: CliqueCount) -> float:
-        """Seconds that cliques are expected to be counted for, without the start."""
-        return CLIQUE * plan.cost / self._device.rates.listed
 
     def _seconds(self, plan: CountingPlan) -> float:
         """Seconds that sums are expected to be counted for, without the start."""

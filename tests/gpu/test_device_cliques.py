@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from graphdb.gpu.code import launch
-from graphdb.gpu.counting import cliques, counter
+from graphdb.gpu.counting import clique_counter, cliques
 from graphdb.gpu.counting.cliques import FEW, SIZES, Shape, matrix_of, shape_of
 from graphdb.gpu.data import narrow
 from graphdb.plan.executor import Control
@@ -54,7 +54,10 @@ def test_cliques_of_more_ranks_than_there_are_bits(executor: Any, size: int) -> 
         assert shape is not None
         assert shape.sparse
         assert ranks / 16 <= shape.span < ranks
-        with mock.patch.object(counter, "shape_for", return_value=shape), mock.patch.object(narrow, "RANKS", 150):
+        with (
+            mock.patch.object(clique_counter, "shape_for", return_value=shape),
+            mock.patch.object(narrow, "RANKS", 150),
+        ):
             assert executor._counter.count(plan, Control()) == want
             division = executor._counter.division(plan, True, Control())
             cuts = [(0, 30), (30, ranks - 20), (ranks - 20, ranks)]
@@ -94,7 +97,7 @@ def test_a_block_without_vertices_helps_with_those_of_others(size: int, sparse: 
         for text in (CLIQUE, CLIQUE.replace("found += matrix.count_drawn(other", "matrix.count_drawn(other")):
             executor = GpuExecutor(0, memory_limit=1 << 30)
             with (
-                mock.patch.object(counter, "shape_for", return_value=shape),
+                mock.patch.object(clique_counter, "shape_for", return_value=shape),
                 mock.patch.object(Shape, "macros", own),
                 mock.patch.object(launch, "source", return_value=text),
             ):
