@@ -169,12 +169,14 @@ class ValueColumn:
     def delayed(self, ids: arrow.ChunkedArray) -> arrow.DelayedArray:
         """Return what :meth:`gather` does, gathered when it is asked for."""
         size = -(-self.values.nbytes // max(len(self.values), 1))
+        alone = self._has_places and self.changed is None and not ids.null_count
         return arrow.DelayedArray(
             self.values.type,
             len(ids),
             size * len(ids),
             lambda: [piece for chunk in checked(ids.chunks, 1) for piece in arrow.chunks(self.gather(chunk))],
             lambda start, length: self.delayed(ids.slice(start, length)),
+            arrow.Gathered(self.values, self.first, ids) if alone else None,
         )
 
     def _gather(self, wanted: NDArray[np.signedinteger[Any]], known: NDArray[np.bool_] | None) -> arrow.Array:

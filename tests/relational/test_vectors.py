@@ -13,10 +13,10 @@ import pytest
 import graphdb
 from graphdb.common.errors import ExecutionError
 from graphdb.relational.running import program_run
-from graphdb.relational.vectors import compressed
 from graphdb.relational.vectors import groups as grouping
 from graphdb.relational.vectors import order as ordering
 from graphdb.relational.vectors import run as clauses
+from graphdb.relational.vectors.counted import codes, compressed
 from graphdb.relational.vectors.numbers import NotVectorized
 from graphdb.relational.vectors.run import run
 
@@ -251,8 +251,13 @@ def test_rows_that_are_counted_first(
     monkeypatch.setattr(clauses, "compressed", lambda *given: (count(*given), used.append(True))[0])
     monkeypatch.setattr(compressed, "_FEWER", 1)
     monkeypatch.setattr(compressed, "_PIECE", piece)
+    monkeypatch.setattr(codes, "_FEWER", 0.001)
+    monkeypatch.setattr(codes, "_PIECE", piece)
     assert database.query(text).fetchall() == by_sql
     assert used, "no rows were counted first"
+    monkeypatch.setattr(codes.Codes, "number", lambda *_: False)  # as columns, then
+    assert database.query(text).fetchall() == by_sql
+    assert len(used) > 1, "no rows were counted first"
 
 
 def test_rows_of_which_too_many_differ(database: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ DuckDB, pandas, Polars and PyArrow read what has ``__arrow_c_stream__``, and tab
 
 from graphdb.common.arrow.arrays import Array, ChunkedArray, Provenance, chunks, concat_arrays, nulls
 from graphdb.common.arrow.build import ArrowTypeError, array
-from graphdb.common.arrow.delayed import DelayedArray
+from graphdb.common.arrow.delayed import DelayedArray, Gathered
 from graphdb.common.arrow.makers import (
     binaries,
     dictionary_array,
@@ -89,6 +89,7 @@ __all__ = [
     "DataType",
     "DelayedArray",
     "Field",
+    "Gathered",
     "MonthDayNano",
     "Provenance",
     "Reader",

@@ -112,8 +112,8 @@ def _described(by: Described, bits: NDArray[np.int64], ids: arrow.ChunkedArray) 
     )
 
 
-def _has_label(graph: DataGraph, classes: tuple[int, ...], ids: arrow.ChunkedArray) -> arrow.Array:
-    """Return whether terms have one of some vertex labels; null where they are."""
+def _has_label(graph: DataGraph, classes: tuple[int, ...], ids: arrow.ChunkedArray) -> arrow.ChunkedArray:
+    """Return whether terms have one of some vertex labels, when it is read; null where they are."""
 
     def members() -> NDArray[np.bool_]:
         found = np.zeros(graph.resources, bool)
@@ -121,7 +121,23 @@ def _has_label(graph: DataGraph, classes: tuple[int, ...], ids: arrow.ChunkedArr
             found[graph.members(each)] = True
         return found
 
-    return _by_vertex(graph.derived(("has label", classes), members), ids)
+    return _delayed(arrow.array(graph.derived(("has label", classes), members)), ids)
+
+
+def _delayed(known: arrow.Array, ids: arrow.ChunkedArray) -> arrow.ChunkedArray:
+    """Return what is known of resources, by their ids, of terms, when it is read."""
+    assert known.data is not None
+    data = known.data
+    wanted = [chunk.data for chunk in ids.chunks if chunk.data is not None and len(chunk)]
+    of_resources = not ids.null_count and all(int(each.max()) < len(data) for each in wanted)
+    return arrow.DelayedArray(
+        known.type,
+        len(ids),
+        len(ids) * data.itemsize,
+        lambda: [_by_vertex(data, arrow.ChunkedArray([chunk])) for chunk in checked(ids.chunks, 1)],
+        lambda start, length: _delayed(known, ids.slice(start, length)),
+        arrow.Gathered(known, 0, ids) if of_resources else None,
+    )
 
 
 def _by_vertex(known: NDArray[Any], ids: arrow.ChunkedArray) -> arrow.Array:

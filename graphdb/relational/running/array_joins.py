@@ -325,6 +325,8 @@ def _taken_later(column: arrow.ChunkedArray, at: Ints) -> arrow.ChunkedArray:
     """Return what :func:`_taken` does, taken when it is asked for: nobody may."""
     if len(at) <= _SMALL or not column.type.is_fixed:
         return _taken(column, at)
+    if len(column) == 1 and column.type == arrow.INT64 and not column.null_count and not at.any():
+        return arrow.ChunkedArray([arrow.repeated(int(values(column)[0]), len(at))])
     size = len(at) * column.type.dtype.itemsize
     return arrow.DelayedArray(column.type, len(at), size, lambda: _taken(column, at).chunks)
 

@@ -114,9 +114,9 @@ def inner_joined(join: Inner, frame: Frame, others: Frame, most: int) -> Frame:
 def counts_before(clause: Clause, join: Outer) -> Clause | None:
     """Return a clause that groups joined rows as one that groups those before the join, which have numbers of others.
 
-    Eager aggregation, as in :mod:`graphdb.relational.vectors.compressed`: what is grouped are rows, not pairs.  None
-    where more is asked of the others than how many values a column of theirs has, or how many matches a row stands for
-    matters.
+    Eager aggregation, as in :mod:`graphdb.relational.vectors.counted.compressed`: what is grouped are rows, not pairs.
+    None where more is asked of the others than how many values a column of theirs has, or how many matches a row stands
+    for matters.
     """
     added = {ColumnOf(name) for name, _ in join.added}
     columns: list[tuple[str, Vector | Aggregate]] = []

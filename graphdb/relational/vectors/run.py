@@ -20,7 +20,7 @@ from graphdb.relational.vectors.algebra import (
     Union,
     Vector,
 )
-from graphdb.relational.vectors.compressed import compressed, without_columns_between
+from graphdb.relational.vectors.counted.compressed import compressed, without_columns_between
 from graphdb.relational.vectors.expressions import evaluated, fulfilled
 from graphdb.relational.vectors.frames import Frame, Maker, made_once
 from graphdb.relational.vectors.groups import aggregated, grouped

@@ -28,7 +28,7 @@ from graphdb.relational.vectors.numbers import (
 
 Ints = NDArray[np.int64]
 
-_DAY = 86_400_000_000
+DAY = 86_400_000_000
 """Microseconds."""
 
 _FIRST_DAY = -719_162
@@ -75,6 +75,17 @@ def _looked_up(part: Callable[[Ints], Ints], days: Ints, valid: NDArray[np.bool_
     return (tables[0] if len(tables) == 1 else np.concatenate(tables))[days - begin * _TABLE]
 
 
+def part_of_days(operator: str, first: int, last: int) -> Ints:
+    """Return a part (the operator's) of each of some days since 1970: int64[last - first + 1].
+
+    Raises
+    ------
+    NotVectorized
+        SQL has other years.
+    """
+    return _looked_up(_PARTS[operator], np.arange(first, last + 1))
+
+
 @lru_cache(_TABLES)
 def _table(part: Callable[[Ints], Ints], number: int) -> Ints:
     """Return a part of each of the days of a table: int64[_TABLE]."""
@@ -87,12 +98,12 @@ def _days(array: arrow.Array) -> Ints:
         return ordinal(array)
     if arrow.is_timestamp(array.type):
         require(array.type.unit == "us")
-        return ordinal(array) // _DAY
+        return ordinal(array) // DAY
     require(arrow.is_struct(array.type) and array.field("moment").type.unit == "us")
     moments, offsets = ordinal(array), numeric(array.field("offset"))
     if offsets.any():
         moments = moments + offsets * 1_000_000
-    return moments // _DAY
+    return moments // DAY
 
 
 def _year(days: Ints) -> Ints:
@@ -110,6 +121,12 @@ def _quarter(days: Ints) -> Ints:
 def _day(days: Ints) -> Ints:
     begins: NDArray[np.datetime64] = days.view("M8[D]").astype("M8[M]").astype("M8[D]")
     return days - begins.astype(np.int64) + 1
+
+
+_PARTS: Mapping[str, Callable[[Ints], Ints]] = {"year": _year, "quarter": _quarter, "month": _month, "day": _day}
+
+NARROWING = frozenset(_PARTS)
+"""Operators whose results are few though what they take may be anything."""
 
 
 def _begin(unit: str) -> Operator:
@@ -165,7 +182,7 @@ def is_instant(type: arrow.DataType) -> bool:
 def _microseconds(array: arrow.Array) -> Ints:
     """Return local times, dates among them, as microseconds since 1970."""
     if arrow.is_date(array.type):
-        return ordinal(array) * _DAY
+        return ordinal(array) * DAY
     require(arrow.is_timestamp(array.type) and array.type.unit == "us")
     return ordinal(array)
 
@@ -181,7 +198,7 @@ def _checked(array: arrow.Array, valid: NDArray[np.bool_] | None) -> Ints:
     """Return :func:`_microseconds` of years that have four digits; 0 where they are not valid."""
     found = _microseconds(array)
     found = found if valid is None else np.where(valid, found, 0)
-    days = found // _DAY
+    days = found // DAY
     require(not len(days) or (int(days.min()) >= _FIRST_DAY and int(days.max()) <= _LAST_DAY))
     return found
 
@@ -193,13 +210,13 @@ def _months_between(operands: list[arrow.Array]) -> arrow.Array:
     apart, valid = _apart(operands)
     day = _days(operands[0])
     day = day if valid is None else np.where(valid, day, 0)
-    last = day + truncated(apart, _DAY)
+    last = day + truncated(apart, DAY)
     return arrow.numbers(truncated(_looked_up(_number, last) - _looked_up(_number, day), 32), valid)
 
 
 def _days_between(operands: list[arrow.Array]) -> arrow.Array:
     apart, valid = _apart(operands)
-    return arrow.numbers(truncated(apart, _DAY), valid)
+    return arrow.numbers(truncated(apart, DAY), valid)
 
 
 def _seconds_between(operands: list[arrow.Array]) -> arrow.Array:
@@ -223,10 +240,7 @@ def sort_keys(array: arrow.Array) -> list[arrow.Array]:
 
 
 TEMPORAL: Mapping[str, Operator] = {
-    "year": _part(_year),
-    "quarter": _part(_quarter),
-    "month": _part(_month),
-    "day": _part(_day),
+    **{operator: _part(part) for operator, part in _PARTS.items()},
     **{f"begin of {unit}": _begin(unit) for unit in TRUNCATED},
     "duration": _duration,
     "months between": _months_between,

@@ -26,10 +26,11 @@ from graphdb.relational.vectors.algebra import (
     Vector,
     names_of,
 )
+from graphdb.relational.vectors.counted.codes import Codes, Parts
 from graphdb.relational.vectors.expressions import evaluated, fulfilled
 from graphdb.relational.vectors.frames import Frame, Ints
 from graphdb.relational.vectors.groups import range_of, sums, weights
-from graphdb.relational.vectors.numbers import NotVectorized, is_repeated
+from graphdb.relational.vectors.numbers import NotVectorized, is_repeated, multiplied, require
 from graphdb.relational.vectors.pieces import in_pieces
 from graphdb.snapshot.properties import Properties
 
@@ -41,9 +42,6 @@ _PIECE = 1 << 17
 
 _ROWS = "number of rows"
 """The column of how many rows one stands for."""
-
-_NARROWING = {"year", "quarter", "month", "day"}
-"""Operators whose results are few though what they take may be anything."""
 
 
 def compressed(
@@ -67,16 +65,47 @@ def compressed(
     taken = [each.operand if isinstance(each, Aggregate) else each for _, each in clause.columns]
     names = sorted({name for vector in taken if vector is not None for name in names_of(vector)})
     vectors = [*(vector for vector in taken if vector is not None), *clause.where]
+    columns = tuple(
+        (name, replace(each, matches=_ROWS) if isinstance(each, Aggregate) else each) for name, each in clause.columns
+    )
+    with suppress(NotVectorized):
+        rows = Frame.of(_counted(vectors, names, clause.where, table, weight, properties, check, threads))
+        return replace(clause, where=(), columns=columns), fulfilled(clause.where, rows, properties)
     # Counting alone is done in a millisecond or two, in which threads but wait for one another.
     alone = any(map(_reads, vectors)) or not any(isinstance(vector, Operation) for vector in vectors)
     fewer = _combined(clause, taken, names, table, weight, properties, check, _PIECE, 1 if alone else threads)
     if len(table) > _PIECE and len(fewer):  # the same combinations come in each piece
         with suppress(NotVectorized):
             fewer = _combined(replace(clause, where=()), taken, names, fewer, _ROWS, properties, check, len(fewer))
-    columns = tuple(
-        (name, replace(each, matches=_ROWS) if isinstance(each, Aggregate) else each) for name, each in clause.columns
-    )
     return replace(clause, where=(), columns=columns), Frame.of(fewer)
+
+
+def _counted(
+    vectors: Sequence[Vector],
+    names: Sequence[str],
+    where: Sequence[Vector],
+    table: arrow.Table,
+    weight: str | None,
+    properties: Properties,
+    check: Callable[[], None],
+    threads: int,
+) -> arrow.Table:
+    """Return what :func:`_combined` does, of rows that are counted where their values stand: in one pass over them all.
+
+    Raises
+    ------
+    NotVectorized
+        They do not stand so that this can be done.
+    """
+    codes = Codes(table, properties)
+    weighted = weights(Frame.of(table), weight)
+    require(weighted is None or is_repeated(weighted))
+    require(all(map(codes.take, vectors)))
+    some, counts = codes.counted(threads, check)
+    if weighted is not None:
+        counts = multiplied(counts, weighted[:1])
+    names = sorted({*names, *(name for vector in where for name in names_of(vector))})
+    return arrow.table(codes.rows_at(names, some) | {_ROWS: arrow.numbers(counts)})
 
 
 def _combined(
@@ -114,7 +143,7 @@ def _reads(vector: Vector) -> bool:
 
 
 @dataclass
-class _Combinations:
+class _Combinations(Parts):
     """The different combinations of the values that expressions take."""
 
     frame: Frame
@@ -124,21 +153,10 @@ class _Combinations:
     count: int = 1
     """A bound of how many combinations there are."""
 
-    def take(self, vector: Vector) -> bool:
-        """Take in what an expression consists of; False where that has too many values."""
-        match vector:
-            case Constant():
-                return True
-            case ColumnOf() | PropertyOf():
-                return vector in self.numbers or self._number(vector)
-            case LabelOf(numbers):
-                return self.take(numbers)
-            case Operation(operator, operands):
-                return all(map(self.take, operands)) or (
-                    operator in _NARROWING and (vector in self.numbers or self._number(vector))
-                )
-
-    def _number(self, vector: Vector) -> bool:
+    def number(self, vector: Vector) -> bool:
+        """Number the values of an expression; False where they are too many."""
+        if vector in self.numbers:
+            return True
         array = evaluated(vector, self.frame, self.properties)
         if not (arrow.is_integer(array.type) or array.type == arrow.BOOL):
             return False

@@ -1,0 +1,1 @@
+"""Rows with equal values, counted before they are grouped."""

@@ -1,0 +1,243 @@
+"""Rows counted by what a clause takes of them, in one pass that reads each value where it stands.
+
+A property of a vertex is gathered by its id: where few values differ, the rows need no column of them, but a number of
+each (:mod:`graphdb.storage.arrays.code_kernels`), and the numbers of all columns make one, by which rows are counted.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common import arrow
+from graphdb.relational.vectors.algebra import ColumnOf, Constant, LabelOf, Operation, PropertyOf, Vector
+from graphdb.relational.vectors.numbers import is_repeated, ordinal
+from graphdb.relational.vectors.pieces import in_pieces
+from graphdb.relational.vectors.temporal import DAY, NARROWING, is_instant, part_of_days
+from graphdb.snapshot.properties import Properties
+from graphdb.storage.arrays.arrow import values
+from graphdb.storage.arrays.texts import taken
+
+Ints = NDArray[np.int64]
+
+_MOST = 1 << 16
+"""Numbers of rows that may differ, at most: how often each came stays in the processor's cache."""
+
+_FEWER = 8
+"""Times by which they must be fewer than the rows."""
+
+_PIECE = 1 << 18
+"""Rows of a piece: they take a millisecond or two."""
+
+_NEAR = 1 << 52
+"""How far values may be apart of which days are made: float64 has all such integers."""
+
+
+class Parts(ABC):
+    """What expressions consist of: values such that all rows that have the same have the same results."""
+
+    def take(self, vector: Vector) -> bool:
+        """Take in what an expression consists of; False where that has too many values."""
+        match vector:
+            case Constant():
+                return True
+            case ColumnOf() | PropertyOf():
+                return self.number(vector)
+            case LabelOf(numbers):
+                return self.take(numbers)
+            case Operation(operator, operands):
+                return all(map(self.take, operands)) or (operator in NARROWING and self.number(vector))
+
+    @abstractmethod
+    def number(self, vector: Vector) -> bool:
+        """Take in the values of an expression as one part; False where they are too many."""
+
+
+@dataclass
+class Codes(Parts):
+    """Numbers of rows of a table, by the values that expressions consist of."""
+
+    table: arrow.Table
+    properties: Properties
+    columns: dict[Vector, tuple[list[int], float] | None] = field(default_factory=dict)
+    """The cells that say how an expression's numbers are made; None of one that is the same for all rows."""
+    count: int = 1
+    """A bound of how many different numbers there are."""
+    arrays: list[object] = field(default_factory=list)
+    """What is read by its address."""
+    ids: dict[tuple[int, ...], NDArray[np.signedinteger[Any]]] = field(default_factory=dict)
+    """The ids of rows, by the pieces that they were in."""
+
+    def number(self, vector: Vector) -> bool:
+        """Say how an expression is numbered; False where it has too many values, or they do not stand in an array."""
+        if vector in self.columns:
+            return True
+        part, values_of = "", vector
+        if isinstance(vector, Operation):
+            part, (values_of,) = vector.operator, vector.operands
+        source = self._source(values_of)
+        if source is not None:
+            return self._put(vector, source, part)
+        if part or not isinstance(vector, ColumnOf):
+            return False
+        column = self.table.column(vector.name)
+        if isinstance(column, arrow.DelayedArray) and column.is_made_in_parts:
+            return False
+        if _is_one(column):
+            self.columns[vector] = None
+            return True
+        return self._put(vector, arrow.Gathered(column.combine_chunks(), 0, _NO_IDS))
+
+    def _source(self, vector: Vector) -> arrow.Gathered | None:
+        """Return what a column, or a property of the vertices in one, is gathered from."""
+        match vector:
+            case ColumnOf(name):
+                return _source(self.table.column(name))
+            case PropertyOf(vertex, label):
+                ids = self.table.column(vertex.name)
+                found = self.properties.source(label, len(ids))
+                return None if found is None else found.delayed(ids).source
+        return None
+
+    def _put(self, vector: Vector, source: arrow.Gathered, part: str = "") -> bool:
+        """Say how values, or a part of days, are numbered."""
+        array = _in_utc(source.values)
+        bounds = _bounds(array)
+        if bounds is None or array.data is None:
+            return False
+        least, most = bounds
+        shift, unit, lookup = 0, 1, None
+        if part:
+            of_moments = arrow.is_timestamp(array.type)
+            if most - least >= _NEAR or not (of_moments or arrow.is_date(array.type)):
+                return False
+            if of_moments:
+                least, most = least // DAY * DAY, most // DAY
+                shift, unit = _SHIFT, DAY >> _SHIFT
+            first = least // DAY if of_moments else least
+            if most - first >= _MOST:
+                return False
+            parts = part_of_days(part, first, most)
+            lookup = (parts - parts.min()).astype(np.int32)
+            span = int(lookup.max()) + 2
+        else:
+            span = most - least + 2
+        if self.count * span > min(_MOST, len(self.table) / _FEWER):
+            return False
+        data = np.ascontiguousarray(array.data)
+        valid = None if array.valid is None else np.ascontiguousarray(array.valid)
+        ids = None if source.ids is _NO_IDS else self._ids(source)
+        self.arrays += [data, valid, lookup]
+        at = [0 if each is None else each.ctypes.data for each in (valid, ids, lookup)]
+        id_size = 8 if ids is None else ids.itemsize
+        cells = [data.ctypes.data, data.itemsize, at[0], len(data), source.first, at[1], id_size]
+        self.columns[vector] = [*cells, least, shift, unit, at[2], span], 1 / unit
+        self.count *= span
+        return True
+
+    def _ids(self, source: arrow.Gathered) -> NDArray[np.signedinteger[Any]]:
+        """Return the ids of rows, in one array: those of columns beside each other are the same pieces."""
+        key = tuple(map(id, source.ids.chunks))
+        if key not in self.ids:
+            self.ids[key] = np.ascontiguousarray(values(source.ids))
+        return self.ids[key]
+
+    def counted(self, threads: int, check: Callable[[], None]) -> tuple[Ints, Ints]:
+        """Return a row (its place) of each number, and how many rows have it."""
+        from graphdb.storage.arrays import code_kernels as kernels
+
+        columns = [each for each in self.columns.values() if each is not None]
+        cells = np.array([each for each, _ in columns], np.int64).reshape(-1, kernels.CELLS)
+        inverses = np.array([inverse for _, inverse in columns], np.float64)
+        rows = len(self.table)
+
+        def count(number: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+            counts, last = np.zeros(self.count, np.int32), np.zeros(self.count, np.int32)
+            begin, end = number * _PIECE, min((number + 1) * _PIECE, rows)
+            kernels.count_numbers(cells, inverses, begin, end, np.empty(kernels.BLOCK, np.int32), counts, last)
+            return counts, last
+
+        found = in_pieces(count, -(-rows // _PIECE), threads, check)
+        counts = np.asarray(np.sum([each for each, _ in found], axis=0, dtype=np.int64))
+        last = np.max([each for _, each in found], axis=0)
+        there = np.flatnonzero(counts)
+        return last[there].astype(np.int64), counts[there]
+
+    def rows_at(self, names: Sequence[str], places: Ints) -> dict[str, arrow.Array]:
+        """Return some columns of the rows at some places; what is gathered, of these rows alone."""
+        columns = {}
+        for name in names:
+            column = self.table.column(name)
+            source = _source(column)
+            if source is None:
+                columns[name] = taken(column.combine_chunks(), places)
+                continue
+            at = self._ids(source)[places].astype(np.int64) - source.first
+            at[(at < 0) | (at >= len(source.values))] = -1
+            columns[name] = taken(source.values, at)
+        return columns
+
+
+_SHIFT = 13
+"""Bits at the end of the microseconds of a day that are 0."""
+
+_NO_IDS = arrow.ChunkedArray([], arrow.INT64)
+"""The ids of a column that has a value for each row."""
+
+_known: WeakKeyDictionary[arrow.Array, tuple[int, int] | None] = WeakKeyDictionary()
+"""The bounds of columns in memory: they are asked for again and again."""
+
+
+def _bounds(array: arrow.Array) -> tuple[int, int] | None:
+    """Return the least and the greatest of integers of four or eight bytes, truth values, dates or moments; None of
+    others, or of none.
+    """
+    if array.type == arrow.BOOL:
+        return 0, 1
+    if array in _known:
+        return _known[array]
+    found = None
+    whole = arrow.is_integer(array.type) and array.type != arrow.UINT64
+    microseconds = arrow.is_timestamp(array.type) and array.type.unit == "us"
+    if (whole or microseconds or arrow.is_date(array.type)) and array.type.dtype in (np.int32, np.int64):
+        data = ordinal(array)
+        some = data if array.valid is None else data[array.valid]
+        if len(some):
+            found = int(some.min()), int(some.max())
+    _known[array] = found
+    return found
+
+
+_moments: WeakKeyDictionary[arrow.Array, arrow.Array] = WeakKeyDictionary()
+"""Points in time in UTC without their offsets."""
+
+
+def _in_utc(array: arrow.Array) -> arrow.Array:
+    """Return points in time at offsets as plain ones, where all offsets are 0; any other array as it is."""
+    if not is_instant(array.type) or not array.children:
+        return array
+    if array not in _moments:
+        moments, offsets = array.field("moment"), array.field("offset")
+        assert offsets.data is not None
+        plain = array if offsets.data.any() else moments
+        if plain is moments and moments.valid is None:
+            plain = arrow.Array(moments.type, len(moments), array.valid, moments.data)
+        _moments[array] = plain
+    return _moments[array]
+
+
+def _source(column: arrow.ChunkedArray) -> arrow.Gathered | None:
+    return column.source if isinstance(column, arrow.DelayedArray) else None
+
+
+def _is_one(column: arrow.ChunkedArray) -> bool:
+    """Whether all rows have one integer, as far as it is seen without reading them: it is in memory once."""
+    parts = [chunk.data for chunk in column.chunks if chunk.valid is None and chunk.data is not None]
+    same = len(parts) == len(column.chunks) and all(map(is_repeated, parts))
+    return same and len({int(part[0]) for part in parts if len(part)}) == 1

@@ -1,0 +1,113 @@
+"""Rows counted by what several columns have, each value gathered where it stands, as machine code.
+
+A column is a row of cells (:data:`CELLS`), with which a number is made of each value; the numbers of a row's values
+make one, by which it is counted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.storage.compile.kernels import entry, fetch, inlined, load
+
+Ints = NDArray[np.int64]
+
+DATA, SIZE, VALID, PLACES, FIRST, IDS, ID_SIZE, LEAST, SHIFT, UNIT, TABLE, SPAN = range(12)
+CELLS = 12
+"""Cells of a column.
+
+``DATA``, ``SIZE``, ``PLACES`` are where its values are, the bytes of one, and how many there are; ``VALID`` says where
+it is said which are not null, 0 where none is.  ``IDS`` and ``ID_SIZE`` are the rows' ids, as which the values from
+``FIRST`` on go; 0 where each row has the value in its place.  A value's number is how far it is above ``LEAST``, in
+units of ``UNIT << SHIFT``; with a ``TABLE``, which is of int32, what stands there.  Numbers are below ``SPAN - 1``,
+which is that of null.
+"""
+
+_AHEAD = 64
+"""Rows from which on the value that is read then is brought into the cache."""
+
+BLOCK = 4096
+"""Rows whose numbers are made at a time: they stay in the cache."""
+
+
+@inlined
+def _number(cells: Ints, inverse: float, like: Any, id_like: Any, begin: int, end: int, numbers: Any) -> None:
+    data, size, valid, places, first = cells[DATA], cells[SIZE], cells[VALID], cells[PLACES], cells[FIRST]
+    ids, least, shift, unit, table, span = (
+        cells[IDS], cells[LEAST], cells[SHIFT], cells[UNIT], cells[TABLE], cells[SPAN],
+    )  # fmt: skip
+    for i in range(begin, end):
+        at = i
+        if ids != 0:
+            if i + _AHEAD < end:
+                fetch(data + (load(ids, i + _AHEAD, id_like) - first) * size)
+            at = load(ids, i, id_like) - first
+        number = span - 1
+        if at >= 0 and at < places and (valid == 0 or load(valid, at, np.uint8(0)) != 0):
+            number = load(data, at, like) - least
+            if unit > 1:  # a product and a look at the remainder: a division takes ten times as long
+                number >>= shift
+                quotient = np.int64(np.float64(number) * inverse)
+                left = number - quotient * unit
+                if left < 0:
+                    quotient -= 1
+                elif left >= unit:
+                    quotient += 1
+                number = quotient
+            if table != 0:
+                number = load(table, number, np.int32(0))
+        numbers[i - begin] = np.int32(numbers[i - begin] * span + number)
+
+
+@inlined
+def _by_ids(cells: Ints, inverse: float, like: Any, begin: int, end: int, numbers: Any) -> None:
+    if cells[ID_SIZE] == 4:
+        _number(cells, inverse, like, np.int32(0), begin, end, numbers)
+    else:
+        _number(cells, inverse, like, np.int64(0), begin, end, numbers)
+
+
+@entry("i8[:, :], f8[:], i8, i8, i4[:], i4[:], i4[:]")
+def count_numbers(
+    columns: Ints,
+    inverses: NDArray[np.float64],
+    begin: int,
+    end: int,
+    numbers: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    last: NDArray[np.int32],
+) -> None:
+    """Count rows by the numbers of their values.
+
+    Parameters
+    ----------
+    columns : int64[columns, CELLS]
+    inverses : float64[columns]
+        ``1 / UNIT``.
+    begin, end
+        The rows; fewer than 2**31, as there are numbers.
+    numbers : int32[BLOCK]
+        Scratch.
+    counts, last : int32[product of all SPAN]
+        To each is added how many rows have it; where one of them stands is written.
+    """
+    at = begin
+    while at < end:
+        until = min(at + BLOCK, end)
+        for i in range(until - at):
+            numbers[i] = 0
+        for column in range(len(columns)):
+            cells = columns[column]
+            if cells[SIZE] == 8:
+                _by_ids(cells, inverses[column], np.int64(0), at, until, numbers)
+            elif cells[SIZE] == 4:
+                _by_ids(cells, inverses[column], np.int32(0), at, until, numbers)
+            else:
+                _by_ids(cells, inverses[column], np.uint8(0), at, until, numbers)
+        for i in range(until - at):
+            counts[numbers[i]] += 1
+            last[numbers[i]] = np.int32(at + i)
+        at = until
