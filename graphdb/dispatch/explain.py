@@ -49,31 +49,20 @@ class Explainer:
             return Explanation(tuple(self._queries.writing(query, text, arguments, timeout).explain(profile)))
 
         def explained(careful: bool) -> Explanation:
-            return self._explain_reading(query, profile, text, arguments, timeout, careful)
+            with self._queries.new_run(text, arguments, timeout, careful=careful) as run:
+                started = time.perf_counter()
+                prepared = self._queries.prepare(run, query, text, arguments)
+                planned = time.perf_counter() - started
+                names = self._state.snapshot().names
+                if not profile:
+                    return Explanation.of_reading(prepared, names, run.executor.describe)
+                run.profile, before = Profile(run.connection), run.executor.traffic()
+                with run.profile.asking_duckdb(), running(prepared.computing):
+                    started = time.perf_counter()
+                    table = run.run(prepared)
+                    total = planned + time.perf_counter() - started - run.profile.asking
+                moved = run.executor.traffic().since(before)
+            summary = Summary(prepared, run, planned, total, table.num_rows, moved)
+            return Explanation.of_run(prepared, names, run).followed_by(summary)
 
         return self._queries.ventured(text, explained)
-
-    def _explain_reading(
-        self,
-        query: ast.Query | ast.Composite,
-        profile: bool,
-        text: str,
-        arguments: Mapping[str, object],
-        timeout: float | None,
-        careful: bool,
-    ) -> Explanation:
-        with self._queries.new_run(text, arguments, timeout, careful=careful) as run:
-            started = time.perf_counter()
-            prepared = self._queries.prepare(run, query, text, arguments)
-            planned = time.perf_counter() - started
-            names = self._state.snapshot().names
-            if not profile:
-                return Explanation.of_reading(prepared, names, run.executor.describe)
-            run.profile, before = Profile(run.connection), run.executor.traffic()
-            with run.profile.asking_duckdb(), running(prepared.computing):
-                started = time.perf_counter()
-                table = run.run(prepared)
-                total = planned + time.perf_counter() - started - run.profile.asking
-            moved = run.executor.traffic().since(before)
-        summary = Summary(prepared, run, planned, total, table.num_rows, moved)
-        return Explanation.of_run(prepared, names, run).followed_by(summary)
