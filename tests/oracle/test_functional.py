@@ -8,12 +8,14 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 import graphdb
 from graphdb.execute import functional as running
 from graphdb.execute.functional import functional_rows
+from graphdb.execute.functional_kernels import pairs_counted
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.executor import Control
@@ -81,8 +83,17 @@ cases = functions().flatmap(lambda data: st.tuples(st.just(data), trees(data)))
 
 
 @settings(max_examples=scaled(250), deadline=None)
-@given(cases, st.sampled_from(["direct", "hashed", "spans", None]), st.sampled_from([1, 2]), st.sampled_from([2, 64]))
-def test_rows_are_those_of_all_matches(case: tuple[Data, PatternGraph], layer: Any, threads: int, size: int) -> None:
+@given(
+    cases,
+    st.sampled_from(["direct", "hashed", "spans", None]),
+    st.sampled_from([1, 2]),
+    st.sampled_from([2, 64]),
+    st.sampled_from([(0, 1 << 16), (0, 1), (1 << 40, 0)]),
+)
+def test_rows_are_those_of_all_matches(
+    case: tuple[Data, PatternGraph], layer: Any, threads: int, size: int, known: tuple[int, int]
+) -> None:
+    """Whether what follows from the ends of edges is found before, and rows are counted, or not."""
     data, pattern = case
     note(f"triples {sorted(data.triples)} pattern {pattern}")
     graph = DataGraph(source_of(data), layer=layer)
@@ -95,13 +106,34 @@ def test_rows_are_those_of_all_matches(case: tuple[Data, PatternGraph], layer: A
         return
     assert plan.functional is not None
     found: Counter[tuple[int, ...]] = Counter()
-    with mock.patch.object(running, "_EDGES", size):
+    with mock.patch.multiple(running, _EDGES=size, _TIMES=known[0], _NUMBERS=known[1]):
         for block in functional_rows(plan, plan.functional, Control(), threads):
             columns = [block.columns[name].tolist() for name in pattern.outputs]
             assert all(len(column) == block.count for column in columns)
             assert (block.matches is not None) == (pattern.duplicates == "count")
-            found.update(zip(*columns, strict=True))
+            matches_of = [1] * block.count if block.matches is None else block.matches.tolist()
+            for row, count in zip(zip(*columns, strict=True), matches_of, strict=True):
+                found[row] += count
     assert found == Counter(tuple(row[name] for name in pattern.outputs) for row in matches(pattern, data))
+
+
+@pytest.mark.parametrize("span", [20, 150, 5000])
+def test_pairs_are_counted_in_their_order(span: int) -> None:
+    """Of a source with any number of different ones, unless these are few of all that there are."""
+    draw = np.random.default_rng(span)
+    sizes = draw.integers(0, 400, 60)
+    starts = np.append(0, np.cumsum(sizes))
+    neighbours = draw.integers(7, 300, starts[-1]).astype(np.int32)
+    sources, numbers = draw.random(60) < 0.8, draw.integers(-1, span, 293).astype(np.int32)
+    source, number, counts = (np.empty(starts[-1], np.int64) for _ in range(3))
+    given = starts, sources, neighbours, 7, numbers, np.zeros(span, np.int64)
+    rows = pairs_counted(*given, source, number, counts)
+    of_edges = zip(np.repeat(np.arange(60), sizes).tolist(), numbers[neighbours - 7].tolist(), strict=True)
+    expected = Counter(pair for pair in of_edges if sources[pair[0]] and pair[1] >= 0)
+    found = list(zip(source[:rows].tolist(), number[:rows].tolist(), strict=True))
+    assert dict(zip(found, counts[:rows].tolist(), strict=True)) == expected
+    assert len(found) == len(expected)
+    assert span > 150 or found == sorted(found)
 
 
 def test_a_search_is_left_what_it_does_sooner() -> None:

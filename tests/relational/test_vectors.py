@@ -5,18 +5,21 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import graphdb
+from graphdb.common import arrow
 from graphdb.common.errors import ExecutionError
 from graphdb.relational.running import program_run
 from graphdb.relational.vectors import groups as grouping
 from graphdb.relational.vectors import order as ordering
 from graphdb.relational.vectors import run as clauses
+from graphdb.relational.vectors.algebra import ColumnOf
 from graphdb.relational.vectors.counted import codes, compressed
+from graphdb.relational.vectors.frames import Frame
 from graphdb.relational.vectors.numbers import NotVectorized
 from graphdb.relational.vectors.run import run
 
@@ -294,6 +297,26 @@ def test_pairs_of_numbers_are_grouped_in_their_order(few: int, span: int, rows: 
     assert grouping._distinct(found.numbers, values, span, len(found)).tolist() == expected
     if rows:
         assert grouping._distinct_by_group(found.numbers, values, span, len(found)).tolist() == expected
+
+
+@pytest.mark.parametrize("kind", ["rising", "one again", "one back", "last alike"])
+def test_pairs_in_their_order_are_groups(kind: str) -> None:
+    """Rows that come in the order of their pairs are groups each; where one of them does not, it is seen."""
+    draw, rows = np.random.default_rng(5), 3000
+    pairs = np.unique(draw.integers(0, [900, 70_000], (rows, 2)), axis=0)
+    if kind == "one again":
+        pairs = np.concatenate((pairs, pairs[1000:1001]))
+    if kind == "one back":
+        pairs[[2000, 2100]] = pairs[[2100, 2000]]
+    if kind == "last alike":
+        pairs[-1] = pairs[-2]
+    frame = Frame.of(arrow.table({"x": np.ascontiguousarray(pairs[:, 0]), "y": np.ascontiguousarray(pairs[:, 1])}))
+    found = grouping._by([ColumnOf("x"), ColumnOf("y")], frame, cast("Any", None))
+    firsts: dict[tuple[int, ...], int] = {}
+    for place, pair in enumerate(map(tuple, pairs.tolist())):
+        firsts.setdefault(pair, place)
+    assert sorted(found.firsts.tolist()) == sorted(firsts.values())
+    assert found.firsts[found.numbers].tolist() == [firsts[pair] for pair in map(tuple, pairs.tolist())]
 
 
 def test_large_sums(database: graphdb.Database) -> None:

@@ -105,6 +105,11 @@ def _by(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Groups:
         found, span = _numbered_key(key, frame, properties)
     if bound * span > most:
         wide = True
+        if float(bound) * span < 2.0**62 and _rise(codes[:_SOME] * span + found[:_SOME]):
+            pairs = codes * span + found
+            if _rise(pairs):
+                each = np.arange(len(pairs))
+                return Groups(each, each)
         for buckets, below, data in ((found, span, codes), (codes, bound, found)):
             if below <= len(codes) and _stand_together(buckets):
                 return Groups(*number_pairs(buckets, data, below))
