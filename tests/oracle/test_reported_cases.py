@@ -13,6 +13,7 @@ STAR = "CREATE (a:A), (a)-[:R]->({k: 2}), (a)-[:R]->({k: 0})"
 NUMBERS = "MATCH (a)-[:R]->(b) RETURN size(range(0, b.k))"
 TWO = "CREATE ({k: 0}), ({k: 1})"
 MIXED = "CREATE (:N {k: 1}), (:N {k: 1.0}), (:N {k: 'a'})"
+CHAIN = "CREATE ({k: 1})-[:R {k: 1}]->({k: 2})-[:R {k: 2}]->({k: 3})"
 TIMES = "UNWIND [time('10:00+01:00'), time('09:30Z'), time('08:59Z')] AS t"
 
 CASES: list[tuple[str, str, list[tuple[object, ...]]]] = [
@@ -78,6 +79,19 @@ CASES: list[tuple[str, str, list[tuple[object, ...]]]] = [
     (TWO, "MATCH (a) WITH DISTINCT a.k AS k MATCH (b) WHERE b.k IN [3 / k - 2] AND k > 0 RETURN b.k", [(1,)]),
     (TWO, "MATCH (a) OPTIONAL MATCH (b) WHERE a.k > 0 AND b.k = 3 / a.k - 2 RETURN b.k ORDER BY b.k", [(1,), (None,)]),
     (TWO, "MATCH (a) RETURN COUNT { (b) WHERE a.k > 0 AND b.k = 3 / a.k - 2 } AS n ORDER BY n", [(0,), (1,)]),
+    (CHAIN, "MATCH ()-[p*0..1]->()-[e]->() WHERE any(q IN p WHERE q.k < e.k) WITH e, p RETURN e.k, size(p)", [(2, 1)]),
+    (
+        CHAIN,
+        "MATCH (x) WITH x MATCH (x)-[p*0..1]->()-[e]->() WHERE any(q IN p WHERE q.k < e.k) WITH e, p RETURN e.k, size(p)",
+        [(2, 1)],
+    ),
+    (CHAIN, "MATCH ()-[e*1..2]->(b) MATCH ()-[f {k: size(e)}]->(b) RETURN b.k, f.k ORDER BY b.k", [(2, 1), (3, 2)]),
+    (CHAIN, "MATCH p = (x)-[*]->(y) MATCH (z WHERE z.k = x.k + 1)-[:R]->(y) RETURN length(p)", [(2,)]),
+    (
+        CHAIN,
+        "MATCH (x)-->(y) MATCH (y)-[e WHERE EXISTS { (x)-->() }]->*(z) RETURN y.k, size(e) ORDER BY y.k, size(e)",
+        [(2, 0), (2, 1), (3, 0)],
+    ),
 ]
 
 

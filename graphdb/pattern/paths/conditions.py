@@ -5,16 +5,71 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import TypeVar
 
 from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import mapped, walk
 from graphdb.pattern.bind import conjuncts, property_conditions
 from graphdb.pattern.free import SUBQUERIES, free_variables, subqueries_in
-from graphdb.pattern.paths.lengths import all_hold
+from graphdb.pattern.paths.lengths import OF_PATHS, all_hold
+from graphdb.pattern.paths.pieces import names_of
 from graphdb.pattern.paths.search import PathSearch, variables_between
+from graphdb.pattern.paths.unroll import is_plain
 from graphdb.pattern.rename import rewritten
+
+Query = TypeVar("Query")
+Part = TypeVar("Part", ast.NodePattern, ast.EdgePattern)
 
 Named = Callable[[str], str]
 """Returns a new name."""
+
+
+def beside_paths(query: Query) -> Query:
+    """Return a query in which conditions within single vertices and edges that name others stand in WHERE.
+
+    So what a match asks of its paths, or of those of a MATCH before it, is there for all that asks for conditions.
+    """
+    if not any(isinstance(part, ast.MatchClause) and not is_plain(part) for part in walk(query)):
+        return query
+    return rewritten(query, _beside)
+
+
+def _beside(clause: object) -> ast.MatchClause | None:
+    if not isinstance(clause, ast.MatchClause):
+        return None
+    where = list(conjuncts(clause.where))
+    count = len(where)
+    patterns = [path if path.selector else _freed(path, where) for path in clause.patterns]
+    if len(where) > count:
+        clause = replace(clause, patterns=tuple(patterns), where=all_hold(where, clause.span))
+    return mapped(clause, lambda part: rewritten(part, _beside))  # type: ignore[no-any-return]
+
+
+def _freed(path: ast.PathPattern, where: list[ast.Expression]) -> ast.PathPattern:
+    """Return a path whose single vertices and edges are asked nothing that names others: ``where`` gets that."""
+    nodes = tuple(_without_others(node, where) for node in path.nodes)
+    edges = tuple(
+        _without_others(edge, where) if isinstance(edge, ast.EdgePattern) and edge.single else edge
+        for edge in path.edges
+    )
+    return replace(path, nodes=nodes, edges=edges)
+
+
+def _without_others(part: Part, where: list[ast.Expression]) -> Part:
+    """Return a vertex or an edge with the conditions that name it alone; ``where`` gets the others."""
+    own = {*names_of(part)}
+    said = [condition for condition in conjuncts(part.where) if free_variables(condition) - own]
+    if said:
+        where += said
+        part = replace(part, where=all_hold([c for c in conjuncts(part.where) if c not in said], part.span))
+    given = () if part.properties is None else part.properties.items
+    named = tuple(item for item in given if free_variables(item[1]))
+    if part.properties is not None and named:
+        variable = part.variable or ast.Variable(f"{OF_PATHS} part at {part.span.start}", part.span)
+        where += property_conditions(variable, replace(part.properties, items=named))
+        left = tuple(item for item in given if item not in named)
+        part = replace(part, variable=variable, properties=replace(part.properties, items=left) if left else None)
+    return part
 
 
 def at_the_ends(match: ast.MatchClause, name: Named) -> ast.MatchClause:

@@ -372,10 +372,11 @@ class Joins:
             later = (*ready[MOST_OPERANDS:], *waiting)
             some = replace(relation, where=ready[:MOST_OPERANDS])
             return self._table(replace(self._table(some, {*keep, *free_variables(later)}), where=later), keep)
-        if relation.source.table and not ready:
-            return relation
         used = {*keep, *free_variables(waiting), *CARRIED}
         names = [name for name in relation.variables if name in used]
+        columns = all(value.column or value.shared for value in map(relation.variables.__getitem__, names))
+        if relation.source.table and columns and not ready:
+            return relation
         shared = {name: relation.variables[name] for name in names if relation.variables[name].shared}
         if not ready and self._number(relation, [name for name in names if name not in shared]):
             return replace(relation, variables={name: relation.variables[name] for name in names})

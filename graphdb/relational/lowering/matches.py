@@ -209,7 +209,7 @@ class Matches(Traversals):
     def _joined_version(self, left: Relation, version: Version, live: Collection[str]) -> Relation:
         """Join rows, and their numbers, with the bindings of a version and with what is asked of its paths."""
         used = {*live, *version.same.values(), *free_variables(tuple(version.computed.values()))}
-        bound, then = self._bound_from(version.matches, left), _returning(version)
+        bound, then = self._bound_from(version.matches, left), _returning(version, live)
         _, joined = self._joined_anew(left, bound, used, "join", then=then, renumbers=False)
         return self._with_asked(_numbered(_aliased(joined, version)), version)
 
@@ -312,7 +312,7 @@ class Matches(Traversals):
             view = self._bindings_view()
             relation = bindings_of(bound, self._snapshot.edges, view)
             asked = free_variables(tuple(version.computed.values()))
-            beside = read_beside(bound, _returning(version))
+            beside = read_beside(bound, _returning(version, live))
             names = {*live, *version.same.values(), *asked, *free_variables(relation.where)}
             needs = needs_of(bound, names - beside, beside)
             needs = replace(needs, duplicates=duplicates)
@@ -367,9 +367,14 @@ def column_name(item: ast.ReturnItem) -> str:
     return item.alias or item.text
 
 
-def _returning(version: Version) -> tuple[ast.ClauseNode, ...]:
-    """Return a clause that asks for what is asked of a version's paths; none where that is nothing."""
-    items = (ast.ReturnItem(node, name, name) for name, node in version.computed.items())
+def _returning(version: Version, live: Collection[str]) -> tuple[ast.ClauseNode, ...]:
+    """Return a clause that asks for what is asked of a version's paths, and for what later clauses name.
+
+    None where nothing is asked of paths.
+    """
+    asked = [(name, node) for name, node in version.computed.items()]
+    named = [(name, ast.Variable(name)) for name in sorted(live) if name not in version.computed]
+    items = (ast.ReturnItem(node, name, name) for name, node in (*asked, *named))
     return (ast.ReturnClause(tuple(items)),) if version.computed else ()
 
 

@@ -15,6 +15,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import conjuncts, is_edge_test, variables_in
 from graphdb.pattern.free import SUBQUERIES, free_variables
+from graphdb.pattern.paths.conditions import beside_paths
 from graphdb.pattern.paths.pieces import names_of
 from graphdb.pattern.paths.predicates import with_predicates
 from graphdb.pattern.paths.search import variables_between
@@ -64,6 +65,7 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
 
     def _with_paths_as_found(self, query: ast.Query | ast.Composite) -> ast.Query | ast.Composite:
         """Return a query whose paths are as they are searched for: conditions within them, forests as closures."""
+        query = beside_paths(query)
         if isinstance(query, ast.Composite):
             query = with_predicates(query)
         if not self.closures:
