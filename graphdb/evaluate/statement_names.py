@@ -100,6 +100,8 @@ class StatementNames:
         if found is None:
             iri = self.iri_of(key.words, None)
             found = self.new_names.get(iri)
+            if found is None:  # edges of which it is a key have it by the same number
+                found = self.names.property_with(iri)
             if found is None:
                 found = self._edge_keys().get(iri)
             if found is None:

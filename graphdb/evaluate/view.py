@@ -6,7 +6,7 @@ are waiting.  Writing changes what was read here at once, and the file when it i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from graphdb.evaluate.statement_names import StatementNames
 
 _SINGLE = 16
-"""Edges of a label that are looked for one by one, before all that have rows of their own are read."""
+"""Times that edges of a label are looked for, before all that have rows of their own are read."""
+_TOGETHER = 64
+"""Pairs of vertices between which edges are looked for together, at most."""
 _TEXT = EXACT_ONLY | 1 << Kind.DATE | 1 << Kind.DATETIME | 1 << Kind.ZONED | 1 << Kind.TIME
 """Kinds, as a bit mask, whose values are read from their text."""
 _WANTED = "_graphdb_wanted"
@@ -61,8 +63,16 @@ class View:
         """The only values of some properties of vertices whose facts are not read, by vertex and property."""
         self._literals: dict[int, Fact] = {}
         self._iris: dict[int, str] = {}
-        self._stored: dict[int, set[tuple[int, int, int]]] = {}
+        self._set: dict[int, dict[int, tuple[Fact, ...]]] = {}
+        """Values that were set of vertices whose facts are not read, by vertex and property."""
+        self._stored_labels: dict[int, set[tuple[int, int, int]]] = {}
+        self._stored_facts: dict[int, set[tuple[int, int, int]]] = {}
+        self._unlabelled: set[int] = set()
+        """Vertices whose labels wait to be read, …"""
         self._waiting: set[int] = set()
+        """… and those whose facts do."""
+        self._pairs: dict[int, set[tuple[int, int]]] = {}
+        """The ends of edges that wait to be read, by label."""
         self._described: dict[int, dict[tuple[int, int], Ordinals]] = {}
         self._asked: dict[int, set[tuple[int, int]] | None] = {}
         """Which edges of a label were read, or are known not to be there; None for all."""
@@ -79,12 +89,16 @@ class View:
             self._values,
             self._literals,
             self._iris,
-            self._stored,
+            self._set,
+            self._stored_labels,
+            self._stored_facts,
             self._described,
         ):
             read.clear()
         self._asked.clear()
+        self._unlabelled.clear()
         self._waiting.clear()
+        self._pairs.clear()
         self._created.clear()
         self._single_reads.clear()
 
@@ -103,47 +117,62 @@ class View:
                     continue
                 case Vertex():
                     if value.id not in self._labels:
+                        self._unlabelled.add(value.id)
+                    if value.id not in self._facts:
                         self._waiting.add(value.id)
                 case Edge():
                     self.expect((Vertex(value.start), Vertex(value.end)))
+                    self.expect_edges([(value.label, value.start, value.end)])
                 case list():
                     self.expect(value)
                 case dict():
                     self.expect(value.values())
 
-    def _read(self, vertex: int) -> None:
-        """Read the vertices that wait, this one among them."""
-        self._waiting.add(vertex)
-        wanted = [id for id in self._waiting if id not in self._labels]
-        self._waiting.clear()
-        literals = [id for id in wanted if id >= LITERAL_BASE]
-        if literals:
-            self._read_literals(literals)
-            self._labels.update(dict.fromkeys(literals, frozenset()))
-        wanted = [id for id in wanted if id < LITERAL_BASE]
+    def expect_edges(self, triples: Iterable[tuple[int, int, int]]) -> None:
+        """Announce the triples (label, start, end) of edges."""
+        for label, start, end in triples:
+            self._pairs.setdefault(label, set()).add((start, end))
+
+    def _read_labels(self, vertex: int) -> None:
+        """Read the labels of the vertices that wait, this one among them."""
+        wanted = [id for id in self._unlabelled | {vertex} if id not in self._labels]
+        self._unlabelled.clear()
+        type, hidden = self._context.type_label, self._context.hidden_label
         labels: dict[int, set[int]] = {id: set() for id in wanted}
-        facts: dict[int, dict[int, tuple[Fact, ...]]] = {id: {} for id in wanted}
-        context = self._context
-        with self._among("t.subject", wanted) as (among, given):
-            if context.type_label is not None:
+        resources = [id for id in wanted if id < LITERAL_BASE]
+        if type is not None and resources:
+            with self._among("t.subject", resources) as (among, given):
                 for subject, label in self._connection.rows(
                     f"SELECT t.subject, t.object FROM _graphdb.triple t WHERE {among} AND t.label = $type",
-                    {**given, "type": context.type_label},
+                    {**given, "type": type},
                 ):
                     labels[subject].add(label)
-            for subject, label, id, fact in self._fact_rows(
-                f"SELECT t.subject, t.label, l.id, {_FACTS} FROM _graphdb.triple t JOIN _graphdb.literal l"
-                f" ON l.id = t.object WHERE {among} AND t.object >= {LITERAL_BASE}"
-                " ORDER BY t.subject ASC, l.lexical ASC, l.id ASC",
-                given,
-            ):
-                facts[subject][label] = (*facts[subject].get(label, ()), fact)
-                self._stored.setdefault(subject, set()).add((label, subject, id))
-        for vertex, found in labels.items():
-            stored = self._stored.setdefault(vertex, set())
-            stored.update((context.type_label, vertex, label) for label in found if context.type_label is not None)
-        hidden = context.hidden_label
-        self._labels.update({id: frozenset(found - {hidden}) for id, found in labels.items()})
+        for id, found in labels.items():
+            self._stored_labels[id] = {(type, id, label) for label in found if type is not None}
+            self._labels[id] = frozenset(found - {hidden})
+
+    def _read_facts(self, vertex: int) -> None:
+        """Read the facts of the vertices that wait, this one among them, and the values of literals."""
+        wanted = [id for id in self._waiting | {vertex} if id not in self._facts]
+        self._waiting.clear()
+        if literals := [id for id in wanted if id >= LITERAL_BASE]:
+            self._read_literals(literals)
+        facts: dict[int, dict[int, tuple[Fact, ...]]] = {id: {} for id in wanted}
+        stored: dict[int, set[tuple[int, int, int]]] = {id: set() for id in wanted}
+        if resources := [id for id in wanted if id < LITERAL_BASE]:
+            with self._among("t.subject", resources) as (among, given):
+                for subject, label, id, fact in self._fact_rows(
+                    f"SELECT t.subject, t.label, l.id, {_FACTS} FROM _graphdb.triple t JOIN _graphdb.literal l"
+                    f" ON l.id = t.object WHERE {among} AND t.object >= {LITERAL_BASE}"
+                    " ORDER BY t.subject ASC, l.lexical ASC, l.id ASC",
+                    given,
+                ):
+                    facts[subject][label] = (*facts[subject].get(label, ()), fact)
+                    stored[subject].add((label, subject, id))
+        for id, found in facts.items():
+            for label, values in self._set.pop(id, {}).items():
+                _put(found, label, values)
+        self._stored_facts.update(stored)
         self._facts.update(facts)
 
     @contextmanager
@@ -183,7 +212,7 @@ class View:
     def literal(self, id: int) -> Any:
         """Return the value of a literal vertex."""
         if id not in self._literals:
-            self._read(id)
+            self._read_facts(id)
         return self._literals[id].value
 
     # --- vertices
@@ -198,7 +227,7 @@ class View:
         """Return the labels of a vertex, as ids."""
         self.check(vertex, node)
         if vertex.id not in self._labels:
-            self._read(vertex.id)
+            self._read_labels(vertex.id)
         return self._labels[vertex.id]
 
     def graphs(self, edge: Edge, node: ast.Expression | None = None) -> list[str]:
@@ -216,16 +245,22 @@ class View:
         """Return the values of a vertex's properties, by property."""
         self.check(vertex, node)
         if vertex.id not in self._facts:
-            self._read(vertex.id)
-        return self._facts.get(vertex.id, {})
+            self._read_facts(vertex.id)
+        return self._facts[vertex.id]
+
+    def values(self, vertex: int, label: int) -> tuple[Fact, ...] | None:
+        """Return the values of a property of a vertex, where they were set, or all of its facts are read."""
+        found = self._facts.get(vertex)
+        return self._set.get(vertex, {}).get(label) if found is None else found.get(label, ())
 
     def property(self, vertex: Vertex, key: ast.KeyName | int, node: ast.Expression | None = None) -> Any:
         """Return the value of a property: null where there is none, :class:`Several` where there are several."""
         label = key if isinstance(key, int) else self._context.property_id(key)
-        if (vertex.id, label) in self._values and vertex.id not in self._facts:
-            self.check(vertex, node)
+        self.check(vertex, node)
+        values = self.values(vertex.id, label)
+        if values is None and (vertex.id, label) in self._values:
             return self._values[vertex.id, label]
-        return value_of_facts(self.facts(vertex, node).get(label))
+        return value_of_facts(self.facts(vertex, node).get(label) if values is None else values)
 
     def properties(self, value: Vertex | Edge, node: ast.Expression | None = None) -> dict[str, Any]:
         """Return all properties by their written names."""
@@ -274,13 +309,14 @@ class View:
             self._asked[label] = None
         elif self._single_reads.get(label, 0) < _SINGLE:
             self._single_reads[label] = self._single_reads.get(label, 0) + 1
-            asked.add(pair)
-            start, end = pair
-            where = "AND e.subject = $start AND e.object = $end"
-            found.update(self._read_described(where, {"label": label, "start": start, "end": end}))
+            wanted = {pair, *self._pairs.pop(label, ())} - asked
+            if len(wanted) > _TOGETHER:
+                wanted = {pair}
+            asked |= wanted
+            found.update(self._read_described(label, [*wanted]))
         else:  # what is known may be changed already
             self._asked[label] = None
-            every = self._read_described("", {"label": label})
+            every = self._read_described(label)
             found.update((other, edges) for other, edges in every.items() if other not in asked and other not in found)
         return found
 
@@ -290,20 +326,26 @@ class View:
         if asked is not None:
             asked.add(pair)
 
-    def _read_described(self, where: str, given: Mapping[str, int]) -> dict[tuple[int, int], Ordinals]:
-        """Read the edges of a label that have rows of their own."""
+    def _read_described(
+        self, label: int, pairs: Sequence[tuple[int, int]] | None = None
+    ) -> dict[tuple[int, int], Ordinals]:
+        """Read the edges of a label that have rows of their own: between some ends, or all."""
+        given, some = {"label": label}, []
+        for i, (start, end) in enumerate(pairs or ()):
+            given |= {f"start{i}": start, f"end{i}": end}
+            some.append(f"(e.subject = $start{i} AND e.object = $end{i})")
+        among = f" AND ({' OR '.join(some)})" if some else ""
+        where = f"WHERE e.label = $label{among}"
         found: dict[tuple[int, int], Ordinals] = {}
         rows = self._connection.rows(
-            "SELECT e.subject, e.object, e.ordinal FROM _graphdb.edge e"
-            f" WHERE e.label = $label {where} ORDER BY e.ordinal ASC",
-            given,
+            f"SELECT e.subject, e.object, e.ordinal FROM _graphdb.edge e {where} ORDER BY e.ordinal ASC", given
         )
         for start, end, ordinal in rows:
             found.setdefault((start, end), {})[ordinal] = {}
         if rows:
             for start, end, ordinal, key, fact in self._fact_rows(
                 f"SELECT e.subject, e.object, e.ordinal, e.key, {_FACTS} FROM _graphdb.edge_property e"
-                f" JOIN _graphdb.literal l ON l.id = e.value WHERE e.label = $label {where}",
+                f" JOIN _graphdb.literal l ON l.id = e.value {where}",
                 given,
             ):
                 facts = found[start, end][ordinal]
@@ -343,11 +385,17 @@ class View:
 
     def stored(self, vertices: Iterable[int]) -> dict[int, set[tuple[int, int, int]]]:
         """Return the labels and properties of vertices as the file has them, of those that were read from it."""
-        return {vertex: self._stored[vertex] for vertex in vertices if vertex in self._stored}
+        both = self._stored_labels.keys() & self._stored_facts.keys()
+        return {id: self._stored_labels[id] | self._stored_facts[id] for id in vertices if id in both}
+
+    def stored_facts(self, vertex: int) -> set[tuple[int, int, int]] | None:
+        """Return the properties of a vertex as the file has them, where they were read from it."""
+        return self._stored_facts.get(vertex)
 
     def flushed(self) -> None:
         """Note that the file has other labels and properties now."""
-        self._stored.clear()
+        self._stored_labels.clear()
+        self._stored_facts.clear()
 
     def created(self, vertex: int) -> None:
         """Note a new vertex."""
@@ -360,11 +408,19 @@ class View:
 
     def set_facts(self, vertex: int, label: int, facts: tuple[Fact, ...]) -> None:
         """Note the values that a property has now; none removes it."""
-        mine = self._facts.setdefault(vertex, {})
-        if facts:
-            mine[label] = facts
+        mine = self._facts.get(vertex)
+        if mine is None:
+            self._set.setdefault(vertex, {})[label] = facts
         else:
-            mine.pop(label, None)
+            _put(mine, label, facts)
+
+
+def _put(facts: dict[int, tuple[Fact, ...]], label: int, values: tuple[Fact, ...]) -> None:
+    """Set the values of a property among facts; none removes it."""
+    if values:
+        facts[label] = values
+    else:
+        facts.pop(label, None)
 
 
 def _facet(fact: Fact, which: str) -> str:

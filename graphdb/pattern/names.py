@@ -187,6 +187,10 @@ class Names:
             hint=f"match it as an edge: (a)-[:{self.quoted(edge.iri)}]->(b)",
         )
 
+    def property_with(self, iri: str) -> int | None:
+        """Return the id of the property that has an IRI, where there is one."""
+        return self._properties.by_iri.get(iri)
+
     def key(self, words: Sequence[Word], keys: Mapping[str, int], text: str) -> int:
         """Return the key of edges that ``words`` name, of those that edges have (by IRI), or else a property's.
 

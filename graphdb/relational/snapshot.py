@@ -252,25 +252,30 @@ def _followed(raw: duckdb.DuckDBPyConnection, former: Predecessor) -> Names | No
     )
 
 
-def _edges_counted(
-    raw: duckdb.DuckDBPyConnection, among: frozenset[int] | None = None
-) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the edge labels that have rows of single edges, and those of which some are parallel; of some, or all."""
-    where = "true" if among is None else f"label IN ({', '.join('?' * len(among))})"
-    sql = f"SELECT label, bool_or(ordinal <> 0) FROM _graphdb.edge WHERE {where} GROUP BY label"
-    found = execute(raw, sql, [*(among or ())]).fetchall()
+def _edges_counted(raw: duckdb.DuckDBPyConnection) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the edge labels that have rows of single edges, and those of which some are parallel."""
+    found = execute(raw, "SELECT label, bool_or(ordinal <> 0) FROM _graphdb.edge GROUP BY label").fetchall()
     return frozenset(label for label, _ in found), frozenset(label for label, several in found if several)
 
 
 def _edges_followed(raw: duckdb.DuckDBPyConnection, former: Predecessor) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the same after changes: only labels of which rows may have gone are asked for."""
+    """Return the same after changes: only labels of which all such rows may have gone are asked for."""
     before, rows = former.snapshot, [change.edges for change in former.changes]
-    described = before.edges.described.union(*(each.come for each in rows))
-    parallel = before.edges.parallel.union(*(each.parallel for each in rows))
-    if gone := frozenset[int]().union(*(each.gone for each in rows)):
-        left, doubled = _edges_counted(raw, gone)
-        described, parallel = (described - gone) | left, (parallel - gone) | doubled
-    return described, parallel
+    described, parallel = before.edges.described, before.edges.parallel
+    lost, joined = frozenset[int](), frozenset[int]()
+    for each in rows:  # what comes with a change comes after what goes
+        described, parallel = described | each.come, parallel | each.parallel
+        lost, joined = (lost | each.gone) - each.come, (joined | (each.gone & parallel)) - each.parallel
+    return described - _without(raw, lost, "true"), parallel - _without(raw, joined, "ordinal <> 0")
+
+
+def _without(raw: duckdb.DuckDBPyConnection, labels: frozenset[int], where: str) -> frozenset[int]:
+    """Return which of some edge labels have no such row of a single edge."""
+    if not labels:
+        return labels
+    sql = f"(SELECT label FROM _graphdb.edge WHERE label = ? AND {where} LIMIT 1)"
+    found = execute(raw, " UNION ALL ".join([sql] * len(labels)), [*labels]).fetchall()
+    return labels - {label for (label,) in found}
 
 
 def _classes_above(catalog: Catalog) -> list[str]:

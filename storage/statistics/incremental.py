@@ -9,6 +9,7 @@ too: what is left to look up is what was there before of the objects, label by l
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -95,13 +96,6 @@ def _there_cached(connection: duckdb.DuckDBPyConnection, triples: Ints, cached: 
     return triples[is_there]
 
 
-def sizes(connection: duckdb.DuckDBPyConnection, *tables: str) -> list[int]:
-    """Return how many rows tables have."""
-    counts = ", ".join(f"(SELECT count(*) FROM _graphdb.{table})" for table in tables)
-    [found] = execute(connection, f"SELECT {counts}").fetchall()
-    return list(found)
-
-
 def change(
     connection: duckdb.DuckDBPyConnection,
     changes: Changes,
@@ -136,7 +130,7 @@ def change(
     few = len(changes.added) <= few_triples.MOST and not len(changes.removed) and typed is not None
     counts = few_triples.counted(known, changes.added) if few else None
     if counts is None:
-        counts = _counts(connection, known, changes)
+        counts = _counts(known, changes)
     rows = {
         "edge_label": counts.edge_labels,
         "degree": counts.degrees,
@@ -160,17 +154,16 @@ def change(
     return Counted(counted, vertices, pairs=pairs)
 
 
-def _counts(connection: duckdb.DuckDBPyConnection, known: StatisticsLookup, changes: Changes) -> Counts:
+def _counts(known: StatisticsLookup, changes: Changes) -> Counts:
     """Count what triples change that came and went."""
     labels = each_number(np.concatenate([changes.added[:, 0], changes.removed[:, 0]]))
     before = known.edge_labels(labels)
     touched = _touched(known, changes, before[:, [2, 3, 0]])
-    kinds = known.kinds(_asked_kinds(touched, changes.removed))
+    kinds = known.kinds(_asked_kinds(touched, changes.removed), *_only_kinds(touched, labels, before[:, 6]))
     now = _edge_labels(labels, before, touched, kinds)
     degrees = np.concatenate(_degrees(touched), axis=1)
     if len(changes.removed):
-        known.triples()
-        _lessen(connection, labels, now, touched, changes, kinds, degrees)
+        _lessen(known, labels, now, touched, changes, kinds, degrees)
     now[now[:, 0] == 0] = 0
     at = (touched.label == known.typed) & (touched.direction == IN) & (touched.vertex < LITERAL_BASE)
     classes = rows_of_columns(touched.vertex[at], touched.after[at])
@@ -238,6 +231,14 @@ def _asked_kinds(touched: _Touched, removed: Ints) -> Ints:
     return np.concatenate([t.vertex[objects & asked], removed[:, 2]])
 
 
+def _only_kinds(touched: _Touched, labels: Ints, bits: Ints) -> tuple[Ints, Ints]:
+    """Return literals that were objects of a label all of whose literals are of one kind, and the kind."""
+    t = touched
+    kinds = bits[np.searchsorted(labels, t.label)]
+    told = (t.direction == IN) & (t.before > 0) & (t.vertex >= LITERAL_BASE) & (kinds > 0) & (kinds & (kinds - 1) == 0)
+    return t.vertex[told], kinds[told]
+
+
 def _edge_labels(labels: Ints, before: Ints, touched: _Touched, kinds: KindBits) -> Ints:
     """Return the rows of edge labels by now, as far as more triples tell: maxima are never less than before."""
     t, out, found = touched, touched.direction == OUT, before.copy()
@@ -293,21 +294,26 @@ def _pairs(known: StatisticsLookup, touched: _Touched, changes: Changes) -> tupl
     return summed(np.concatenate(keys), np.concatenate(values))
 
 
-def _lessened(connection: duckdb.DuckDBPyConnection, touched: _Touched, changed: Ints) -> list[tuple[Any, ...]]:
-    """Return what :data:`.labels.LESSENED` finds; ``changed`` are the rows of degrees that are not written yet."""
+def _lessened(
+    known: StatisticsLookup, touched: _Touched, changed: Ints, largest: Callable[[int, str], int]
+) -> list[tuple[Any, ...]]:
+    """Return what :data:`.labels.LESSENED` finds, where it may have been what is ``largest``.
+
+    See :func:`.labels.degrees_left`; ``changed`` are the rows of degrees that are not written yet.
+    """
     t = touched
     pairs, at = np.unique(2 * t.label + t.direction, return_inverse=True)
     keys = np.column_stack([pairs >> 1, pairs & 1])
     had, has = np.zeros((2, len(keys)), np.int64)
     np.maximum.at(had, at, t.before)
     np.maximum.at(has, at, t.after)
-    less = had > has
+    less = (had > has) & (had >= [largest(label, statistics.MAXIMA[direction]) for label, direction in keys.tolist()])
     if not less.any():
         return []
     places, given = in_list(keys[less, 0])
     degrees = rows_of(
         execute(
-            connection,
+            known.triples(),
             f"SELECT label, direction, bucket, vertices FROM ({tables.summed('degree')}) WHERE label IN ({places})",
             given,
         )
@@ -342,7 +348,7 @@ def _lost(labels: Ints, now: Ints, touched: _Touched, changes: Changes, kinds: K
 
 
 def _lessen(
-    connection: duckdb.DuckDBPyConnection,
+    known: StatisticsLookup,
     labels: Ints,
     now: Ints,
     touched: _Touched,
@@ -353,12 +359,15 @@ def _lessen(
     """Bring maxima and kinds in rows of ``edge_label`` down to what is left; ``degrees`` are changed by so much."""
     rows = {label: i for i, label in enumerate(labels.tolist())}
     columns = {name: i for i, name in enumerate(tables.columns_of("edge_label")[1:])}
-    lessened = [row for row in _lessened(connection, touched, degrees) if now[rows[row[0]], 0]]
-    for label, column, value in statistics.degrees_left(
-        connection, lessened, lambda label, column: int(now[rows[label], columns[column]])
-    ):
+
+    def largest(label: int, column: str) -> int:
+        return int(now[rows[label], columns[column]])
+
+    found = _lessened(known, touched, degrees, largest)
+    lessened = [row for row in found if now[rows[row[0]], 0]]
+    for label, column, value in statistics.degrees_left(known.triples, lessened, largest):
         now[rows[label], columns[column]] = value
-    for label, column, value in statistics.literals_left(connection, _lost(labels, now, touched, changes, kinds)):
+    for label, column, value in statistics.literals_left(known.triples, _lost(labels, now, touched, changes, kinds)):
         now[rows[label], columns[column]] = value
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _GROUPS = 4096
 """Objects of a label up to which all are counted, sooner than those that are looked for are found."""
 
+_NO_IDS: Ints = np.empty(0, np.int64)
+
 _APART = 4
 """Rows that are looked for one by one."""
 
@@ -181,16 +183,22 @@ class StatisticsLookup:
             return rows_of(execute(self._connection, f"{rows} IN ({places})", given))
         return rows_of(execute(self._connection, " UNION ALL ".join([f"{rows} = ?"] * len(ids)), ids.tolist()))
 
-    def kinds(self, vertices: Ints) -> KindBits:
-        """Find out the kinds of the literals among some vertices."""
+    def kinds(self, vertices: Ints, told: Ints = _NO_IDS, bits: Ints = _NO_IDS) -> KindBits:
+        """Find out the kinds of the literals among some vertices; of some that are ``told``, they are known as bits."""
         literals = each_number(vertices[vertices >= LITERAL_BASE])
         known, kinds = np.zeros(len(literals), bool), np.zeros(len(literals), np.int64)
         if self._kinds_of is not None:
             known, kinds = self._kinds_of(literals)
+        found = KindBits(literals, 1 << kinds)
+        if len(told) and not known.all():
+            order = np.argsort(told)
+            by_label = KindBits(told[order], bits[order]).of(literals)
+            found.bits[~known] = by_label[~known]
+            known = known | (by_label > 0)
         if not known.all():
-            found = self._rows_of("literal", "id, kind", literals[~known])
-            kinds[~known] = looked_up(found, literals[~known, None])[:, 0]
-        return KindBits(literals, 1 << kinds)
+            rows = self._rows_of("literal", "id, kind", literals[~known])
+            found.bits[~known] = 1 << looked_up(rows, literals[~known, None])[:, 0]
+        return found
 
     def degrees(self, direction: int, keys: Ints, sums: Ints, asked: NDArray[np.bool_], there: Ints) -> Ints:
         """Return how many triples pairs of (label, vertex) have now, and how many with a literal as object.

@@ -259,9 +259,10 @@ def change(
         def largest(label: int, column: str) -> int:
             return _counted(connection, f"SELECT {column} FROM _graphdb.edge_label WHERE id = $label", label)
 
-        for left in degrees_left(connection, execute(connection, LESSENED).fetchall(), largest):
+        for left in degrees_left(lambda: connection, execute(connection, LESSENED).fetchall(), largest):
             _put(connection, *left)
-        for left in literals_left(connection, execute(connection, LOST_LITERALS.format(removed=removed)).fetchall()):
+        lost = execute(connection, LOST_LITERALS.format(removed=removed)).fetchall()
+        for left in literals_left(lambda: connection, lost):
             _put(connection, *left)
     execute(connection, "DROP TABLE temp._graphdb_touched")
 
@@ -364,30 +365,33 @@ def _much_new(connection: duckdb.DuckDBPyConnection) -> bool:
 
 
 def degrees_left(
-    connection: duckdb.DuckDBPyConnection, lessened: Iterable[tuple[Any, ...]], largest: Callable[[int, str], int]
+    file: Callable[[], duckdb.DuckDBPyConnection],
+    lessened: Iterable[tuple[Any, ...]],
+    largest: Callable[[int, str], int],
 ) -> Iterator[tuple[int, str, int]]:
     """Yield (label, column, value) of largest degrees by what is left: as rows like :data:`LESSENED` tell, or counted.
 
-    ``largest`` returns what a column of ``edge_label`` says of a label.
+    ``file`` returns the connection to a file that has the triples of the change, ``largest`` what a column of
+    ``edge_label`` says of a label.
     """
     for label, direction, had, has, bucket, seen_all in lessened:
-        column, (_, end) = _MAXIMA[direction], _ENDS[direction]
+        column, (_, end) = MAXIMA[direction], _ENDS[direction]
         if largest(label, column) > had:
             continue
         # The top bucket holds degrees from 2**bucket on, and none above what was the largest.
         bound = has if seen_all else 1 << bucket if had == 1 << bucket or bucket == 0 else None
-        yield label, column, _counted(connection, _MOST.format(end=end), label) if bound is None else bound
+        yield label, column, _counted(file(), _MOST.format(end=end), label) if bound is None else bound
 
 
 def literals_left(
-    connection: duckdb.DuckDBPyConnection, lost: Iterable[tuple[Any, ...]]
+    file: Callable[[], duckdb.DuckDBPyConnection], lost: Iterable[tuple[Any, ...]]
 ) -> Iterator[tuple[int, str, int]]:
     """Yield the same of kinds, and of the most literals of a subject, by rows like :data:`LOST_LITERALS`."""
     for label, none, only, degree, values, certain in lost:
         if not certain or none:
-            yield label, "kinds", 0 if none else _counted(connection, _KINDS, label)
+            yield label, "kinds", 0 if none else _counted(file(), _KINDS, label)
         if values > 1 or none:
-            yield label, "max_values", 0 if none else degree if only else _counted(connection, _MOST_VALUES, label)
+            yield label, "max_values", 0 if none else degree if only else _counted(file(), _MOST_VALUES, label)
 
 
 def _put(connection: duckdb.DuckDBPyConnection, label: int, column: str, value: int) -> None:
@@ -399,7 +403,8 @@ def _counted(connection: duckdb.DuckDBPyConnection, sql: str, label: int) -> int
 
 
 _MOST = "SELECT max(n) FROM (SELECT count(*) AS n FROM _graphdb.triple WHERE label = $label GROUP BY {end})"
-_MAXIMA = {OUT: "max_out_degree", IN: "max_in_degree"}
+MAXIMA = {OUT: "max_out_degree", IN: "max_in_degree"}
+"""The columns of ``edge_label`` that have largest degrees, by direction."""
 _MOST_VALUES = (
     "SELECT max(n) FROM (SELECT count(*) AS n FROM _graphdb.triple"
     f" WHERE label = $label AND object >= {LITERAL_BASE} GROUP BY subject)"

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphdb.storage.file.prepared_sql import Insertions, execute, has_rows
+from graphdb.storage.file.prepared_sql import Insertions, execute, filled, has_rows
 
 if TYPE_CHECKING:
     import duckdb
@@ -43,12 +43,21 @@ MOST = 1 << 14
 
 
 class Log:
-    """What is known of the log while nobody else writes: it is asked for once, unless all tables are ``empty``."""
+    """What is known of the log, and of tables beside it, while nothing but small changes is written: it is asked for
+    once, unless all tables are ``empty``.
+    """
 
     def __init__(self, *, empty: bool = False) -> None:
         self._lengths: dict[str, int] | None = {} if empty else None
         """Characters of the log, by their start: :func:`_start`, or another where there are rows of several tables."""
         self._pairs = 0
+        self._filled: dict[tuple[str, ...], list[str]] = {}
+
+    def filled(self, connection: duckdb.DuckDBPyConnection, *others: str) -> list[str]:
+        """Return which of some other tables, of which small changes only delete, have a row, or had one when asked."""
+        if others not in self._filled:
+            self._filled[others] = filled(connection, *others)
+        return self._filled[others]
 
     def pairs(self, connection: duckdb.DuckDBPyConnection) -> int:
         """Return how many rows of pairs there are at most, with those of the log."""

@@ -155,3 +155,32 @@ def test_what_a_key_found_is_not_read(database: graphdb.Database) -> None:
     assert not [sql for sql in found if "JOIN _graphdb.literal" in sql or "SELECT id, integer" in sql], found
     rows = database.query("MATCH (p:Person {id: 90007})-[h:HAS]->(t:Tag) RETURN h.number, t.id").fetchall()
     assert sorted(rows) == [(7, 4), (8, 5)]
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("MATCH (p:Person {id: $i}) SET p.score = $i", 2),
+        ("MATCH (p:Person {id: $i}) SET p.name = 'other ' + toString($i)", 3),
+        ("MATCH (p:Person {id: $i}) SET p += {name: 'another', score: $i}", 3),
+        ("MERGE (p:Person {id: $i}) RETURN p.name", 1),
+        ("MATCH (p:Person {id: $i})-[e:KNOWS]->() SET e.since = 1", 6),
+        ("MATCH (p:Person {id: $i})-[e:KNOWS]->() DELETE e", 9),
+    ],
+)
+def test_what_is_set_is_not_read(database: graphdb.Database, text: str, most: int) -> None:
+    """Neither the other properties of a vertex, nor tables that have no rows, nor what is largest where others are."""
+    database.query("MATCH (p:Person) SET p.name = CASE WHEN p.id > 250 THEN 'many' ELSE toString(p.id % 7) END")
+    for i in range(20, 40):  # by now what is looked for again and again is in memory
+        database.query(text, i=i)
+    found = observed(database, text, {"i": 40}).executed
+    assert len(found) <= most, "\n".join(found)
+
+
+def test_edges_of_a_statement_are_read_together(database: graphdb.Database) -> None:
+    database.query("MATCH (a:Person {id: 1}), (b:Person) WHERE b.id > 480 CREATE (a)-[:KNOWS {since: b.id}]->(b)")
+    for text in ("MATCH (:Person {id: 1})-[e:KNOWS]->() SET e.seen = true", "MATCH (a:Person {id: 1}) DETACH DELETE a"):
+        found = observed(database, text).executed
+        assert len([sql for sql in found if "FROM _graphdb.edge e" in sql]) == 1, "\n".join(found)
+    assert database.query("MATCH (:Person {id: 1}) RETURN count(*)").scalar() == 0
+    assert database.query("MATCH ()-[e:KNOWS]->() RETURN count(*), count(e.seen)").fetchall() == [(498, 0)]

@@ -132,9 +132,7 @@ class Pending:
             return
         deleted = {vertex.id for vertex in self._view.deleted if isinstance(vertex, Vertex)}
         values = {
-            (vertex, key): self._view.facts(Vertex(vertex)).get(key, ())
-            for vertex, key in self.facts
-            if vertex not in deleted
+            (vertex, key): self._view.values(vertex, key) or () for vertex, key in self.facts if vertex not in deleted
         }
         edge_values = []
         edges = []
@@ -152,9 +150,7 @@ class Pending:
         type = self._naming.ids(RDF_TYPE)[0]
         added = {t for t in self._added if t[1] not in deleted or (t[0] != type and t[2] < LITERAL_BASE)}
         removed = set(self._removed)
-        old: defaultdict[tuple[int, int], set[Triple]] = defaultdict(set)
-        for triple in self._stored({vertex for vertex, _ in values} - self._new):
-            old[triple[1], triple[0]].add(triple)
+        old = self._old_values(values)
         for (vertex, key), found in checked(values.items()):
             new = {(key, vertex, numbers[f.lexical, f.datatype, f.language]) for f in found}
             added |= new
@@ -175,6 +171,21 @@ class Pending:
         self._present.clear()
         self._view.flushed()
         self._context.changed(self._update.take_changes())
+
+    def _old_values(self, asked: Iterable[tuple[int, int]]) -> defaultdict[tuple[int, int], set[Triple]]:
+        """Return the values of some properties (vertex, key), as the file has them."""
+        old: defaultdict[tuple[int, int], set[Triple]] = defaultdict(set)
+        unread: defaultdict[int, list[int]] = defaultdict(list)
+        for vertex, key in asked:
+            facts = self._view.stored_facts(vertex)
+            if facts is not None:
+                old[vertex, key] = {triple for triple in facts if triple[0] == key}
+            elif vertex not in self._new:
+                unread[key].append(vertex)
+        for key, vertices in unread.items():
+            for vertex, objects in zip(vertices, self._update.objects(key, vertices), strict=True):
+                old[vertex, key] = {(key, vertex, object) for object in objects if object >= LITERAL_BASE}
+        return old
 
     def _stored(self, vertices: set[int]) -> set[Triple]:
         """Return the labels and properties of some vertices, as the file has them."""

@@ -203,7 +203,6 @@ class RowWriter:
         """Set the values of one property; none takes it away."""
         self.changes.properties_set += 1
         if isinstance(target, Vertex):
-            self.view.facts(target)
             if not facts:
                 self.pending.keep(target)
             self.view.set_facts(target.id, key, facts)
@@ -239,10 +238,9 @@ class RowWriter:
         target = self._target(item.target, row)
         if target is None:
             return
-        known = self.view.facts(target) if isinstance(target, Vertex) else self.view.edge_facts(target)
         if isinstance(value, (Vertex, Edge)):  # its properties as they are written, datatypes and languages too
-            found = dict(self.view.facts(value) if isinstance(value, Vertex) else self.view.edge_facts(value))
-            for key in [] if item.add else [key for key in known if key not in found]:
+            found = dict(self._facts_of(value))
+            for key in [] if item.add else [key for key in self._facts_of(target) if key not in found]:
                 self._put_facts(target, key, ())
             for key, facts in found.items():
                 self._put_facts(target, key, facts)
@@ -251,10 +249,13 @@ class RowWriter:
             raise wrong(self.context, item.value, f"expected a map of properties, found {type_name(value)}")
         keys = {self._naming.key(key_named(name, item.value)): name for name in value}
         if not item.add:
-            for key in [key for key in known if key not in keys]:
+            for key in [key for key in self._facts_of(target) if key not in keys]:
                 self._put(target, key, None, item.value)
         for key, name in keys.items():
             self._put(target, key, value[name], item.value)
+
+    def _facts_of(self, element: Vertex | Edge) -> dict[int, tuple[Fact, ...]]:
+        return self.view.facts(element) if isinstance(element, Vertex) else self.view.edge_facts(element)
 
     def _key_of(self, node: ast.Property | ast.Subscript, row: Row) -> int:
         if isinstance(node, ast.Property):
@@ -312,7 +313,9 @@ class RowWriter:
         self._loose |= not clause.detach
         if clause.detach and gone:
             self.pending.flush()
-            for label, start, end in self.pending.incident(gone):
+            incident = self.pending.incident(gone)
+            self.view.expect_edges(incident)
+            for label, start, end in incident:
                 edges.update(dict.fromkeys(self.view.parallel(label, start, end)))
         for edge in edges:
             if edge not in self.view.deleted:
