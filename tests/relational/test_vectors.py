@@ -67,6 +67,8 @@ ORDERED = [
     "MATCH (a:Person) WITH a.age AS age WHERE NOT (age > 5 OR age IS NULL) AND age <> 2 RETURN age, count(*) ORDER BY age",
     "MATCH (a:Person) WITH a, coalesce(a.age, -1) AS age RETURN age, min(a.on), max(a.id) ORDER BY age DESC",
     "MATCH (a:Person) RETURN a.born.year AS y, a.born.quarter AS q, a.born.month AS m, a.born.day AS d, count(*) AS n ORDER BY y, q, m, d",
+    "MATCH (a:Person) WITH a, date(a.seen) AS s, date(a.at) AS t RETURN s, t, date(t) = date(a.born) AS same, max(a.id), count(*) ORDER BY s, t, same",
+    "MATCH (a:Person) WITH date(a.at) AS t, date(a.born) AS b, a.id AS id WHERE t > b RETURN t, b, count(*), min(t), max(id) ORDER BY t, b",
     "MATCH (a:Person) WITH a, a.seen.year AS y, a.seen.month AS m, a.at.day AS d RETURN y, m, d, max(a.id), count(*) ORDER BY y, m, d",
     "MATCH (a:Person) WITH CASE WHEN a.age < 3 THEN 'few ü' WHEN a.age < 7 THEN '' ELSE a.city END AS c, a.id AS id RETURN c, count(*), max(id) ORDER BY c",
     "MATCH (a:Person) WITH CASE WHEN a.age < 3 THEN a.name ELSE 'none' END AS c, 'all' AS e RETURN c, e, count(*) ORDER BY c",
@@ -235,6 +237,7 @@ COUNTED = [
     MANY + "WITH b.born.month AS m, b.born.year AS y, a.on AS on RETURN y, m, on, count(*), count(m) ORDER BY y, m, on",
     MANY + "WITH a.age > b.age AS more, b.on AS on RETURN more, count(*), max(on) ORDER BY more",
     MANY + "WHERE a.id < 0 WITH b.age * 2 AS x RETURN count(*), sum(x), avg(x), min(x)",
+    MANY + "WITH date(b.at) AS d, b.age AS age RETURN d, count(*), sum(age), max(d) ORDER BY d",
     MANY + "WITH b.age + 1 AS x, a.age AS age RETURN sum(x), count(x), avg(age)",
 ]  # fmt: skip
 

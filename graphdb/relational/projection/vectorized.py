@@ -361,6 +361,10 @@ class Translator:
                 vector, base = self._value(day)
                 require(base is Base.DATE and unit.lower() in TRUNCATED)
                 return Operation(f"begin of {unit.lower()}", (vector,)), base
+            case ast.FunctionCall(name, (moment,)) if name.lower() == "date":
+                vector, base = self._value(moment)
+                require(base in (Base.DATE, Base.DATETIME, Base.ZONED, Base.MOMENT))
+                return Operation("date", (vector,)), Base.DATE
             case ast.FunctionCall(name, (ast.Variable(edge),)) if name.lower() == "type":
                 return self._label(edge), Base.STRING
             case ast.FunctionCall(name, (ast.MapLiteral(items),)) if name.lower() == "duration":

@@ -76,14 +76,15 @@ def _looked_up(part: Callable[[Ints], Ints], days: Ints, valid: NDArray[np.bool_
 
 
 def part_of_days(operator: str, first: int, last: int) -> Ints:
-    """Return a part (the operator's) of each of some days since 1970: int64[last - first + 1].
+    """Return a part of each of some days since 1970, or the day itself: int64[last - first + 1].
 
     Raises
     ------
     NotVectorized
         SQL has other years.
     """
-    return _looked_up(_PARTS[operator], np.arange(first, last + 1))
+    days = np.arange(first, last + 1)
+    return days if operator == "date" else _looked_up(_PARTS[operator], days)
 
 
 @lru_cache(_TABLES)
@@ -106,6 +107,12 @@ def _days(array: arrow.Array) -> Ints:
     return moments // DAY
 
 
+def _date(operands: list[arrow.Array]) -> arrow.Array:
+    """The dates of points in time, each at its offset."""
+    (operand,) = operands
+    return arrow.Array(arrow.DATE, len(operand), operand.valid, _days(operand).astype(np.int32))
+
+
 def _year(days: Ints) -> Ints:
     return days.view("M8[D]").astype("M8[Y]").astype(np.int64) + 1970
 
@@ -125,7 +132,7 @@ def _day(days: Ints) -> Ints:
 
 _PARTS: Mapping[str, Callable[[Ints], Ints]] = {"year": _year, "quarter": _quarter, "month": _month, "day": _day}
 
-NARROWING = frozenset(_PARTS)
+NARROWING = frozenset({*_PARTS, "date"})
 """Operators whose results are few though what they take may be anything."""
 
 
@@ -241,6 +248,7 @@ def sort_keys(array: arrow.Array) -> list[arrow.Array]:
 
 TEMPORAL: Mapping[str, Operator] = {
     **{operator: _part(part) for operator, part in _PARTS.items()},
+    "date": _date,
     **{f"begin of {unit}": _begin(unit) for unit in TRUNCATED},
     "duration": _duration,
     "months between": _months_between,

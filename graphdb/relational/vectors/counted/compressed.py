@@ -158,7 +158,7 @@ class _Combinations(Parts):
         if vector in self.numbers:
             return True
         array = evaluated(vector, self.frame, self.properties)
-        if not (arrow.is_integer(array.type) or array.type == arrow.BOOL):
+        if not (arrow.is_integer(array.type) or array.type == arrow.BOOL or arrow.is_date(array.type)):
             return False
         found = range_of(array, _PIECE // _FEWER // self.count)
         if found is None:
