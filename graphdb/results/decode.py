@@ -20,8 +20,8 @@ from graphdb.common.lazy import lazy
 from graphdb.common.values.elements import Node
 from graphdb.common.values.elements import Path as PathOfResult
 from graphdb.common.values.entities import Edge, Path, Vertex
-from graphdb.common.values.literals import exported, moment_at
-from graphdb.common.values.temporal import Duration
+from graphdb.common.values.literals import exported, far_value_of, moment_at
+from graphdb.common.values.temporal import AT_OFFSETS, DATED, Duration, Temporal
 from graphdb.common.values.temporal_python import to_python
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import CODE_BITS, LABEL_OF, MEMBERS, MIXED, Base, Type, tidied
@@ -259,6 +259,8 @@ def _values(known: Known, terms: _Terms, type: Type, column: arrow.Array | Walks
             ]
         case Base.MOMENT:
             return _moments(column)
+        case Base.EXACT if type.of is not None:
+            return _exact(column, type.of)
         case Base.ANY if terms.value_of is not None:
             found = _of_keys(column, terms.value_of)
             element = None if type != MIXED else _elements(known, terms, found)
@@ -266,6 +268,11 @@ def _values(known: Known, terms: _Terms, type: Type, column: arrow.Array | Walks
         case Base.ZONED:
             moments = map(tidied, pylist(column))
             return [to_python(moment_at(each, 0)) if isinstance(each, str) else each for each in moments]
+        case Base.DATE | Base.DATETIME:
+            found = pylist(column)
+            if str not in {each.__class__ for each in found}:
+                return found
+            return [far_value_of(each) if isinstance(each, str) else each for each in found]
         case Base.VALUE if _is_tidy(column):
             return pylist(column)
         case Base.DECIMAL | Base.VALUE:
@@ -295,6 +302,17 @@ def _moments(column: arrow.Array) -> list[Any]:
 
     pairs = zip(moments, offsets, strict=True)
     return [None if moment is None else at(moment, offset) for moment, offset in pairs]
+
+
+def _exact(column: arrow.Array, of: type[Temporal]) -> list[Any]:
+    """Return times to the nanosecond, each as Python's own where nothing is lost."""
+    clocks, rests, offsets = (column.field(name) for name in ("clock", "nanoseconds", "offset"))
+    days, microseconds = np.divmod(clocks.to_numpy().astype(np.int64), 86_400_000_000)
+    parts = [*([days] if of in DATED else []), microseconds * 1000 + plain(rests)]
+    if of in AT_OFFSETS:
+        parts.append(plain(offsets))
+    made = map(of, *(part.tolist() for part in parts))
+    return [to_python(value) if there else None for value, there in zip(made, column.is_valid().tolist(), strict=True)]
 
 
 def _of_keys(column: arrow.Array, value_of: Callable[[bytes], object]) -> list[Any]:

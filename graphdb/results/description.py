@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from graphdb.common.values.temporal import DateTime, LocalDateTime, LocalTime, Temporal, Time
 from graphdb.common.values.types import Base, Column, Type
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def described(columns: Sequence[Column] | None, presented: Callable[[], Table]) 
 def _name(type: Type) -> str:
     if type.base in (Base.LIST, Base.TUPLE):
         return f"LIST OF {_name(type.element)}" if type.element is not None else "LIST"
-    return name_of(type.base)
+    return name_of(type.base) if type.of is None else _OF_TIMES[type.of]
 
 
 def name_of(base: Base) -> str:
@@ -68,6 +69,14 @@ def name_of(base: Base) -> str:
     'FLOAT'
     """
     return _NAMES.get(base, "ANY")
+
+
+_OF_TIMES: dict[type[Temporal], str] = {
+    LocalTime: "LOCALTIME",
+    Time: "TIME",
+    LocalDateTime: "LOCALDATETIME",
+    DateTime: "DATETIME",
+}
 
 
 def _of_arrow(type: str) -> str:

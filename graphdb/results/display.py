@@ -13,11 +13,11 @@ from graphdb.storage.arrays import times_with_offset
 
 
 def made_in_python(type: Type) -> bool:
-    """Whether SQL cannot show a column: of choices, of keys of values, or of maps whose keys differ by case alone."""
+    """Whether SQL does not show a column: of choices, exact times, keys, or maps whose keys differ by case."""
     if type.base is Base.LIST:
         return type.element is not None and made_in_python(type.element)
     if type.base is not Base.MAP:
-        return type.base in (Base.ANY, Base.CHOICE)
+        return type.base in (Base.ANY, Base.CHOICE, Base.EXACT)
     if not type.fields:
         return True
     names = {key.lower() for key, _ in type.fields}

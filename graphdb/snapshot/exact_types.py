@@ -1,9 +1,10 @@
-"""The types of properties that are lists or durations, and SQL of their values: which a literal's text alone says.
+"""The types of properties that are lists, durations or exact times, and SQL of their values: which texts alone say.
 
 A literal's kind says that it is a list, or temporal (:class:`~graphdb.common.values.terms.Kind`), and no more.  Where
 the texts of all values of a property are of one of the forms here, SQL has a type for them: lists of integers, floats,
-strings or truth values, and durations in whole numbers.  Python reads what else there is (a list of several types, of
-lists or of dates, a time at an offset) as its text says.
+strings or truth values, durations in whole numbers, and times of one kind, at an offset or of nanoseconds, with others
+to the microsecond among them.  Python reads what else there is (a list of several types, of lists or of dates, a date
+and time in a zone that has a name) as its text says.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from dataclasses import dataclass
 
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.duration_texts import duration_of
+from graphdb.common.values.temporal import DateTime, LocalDateTime, LocalTime
 from graphdb.common.values.terms import LITERAL_BASE, XSD, Kind
+from graphdb.common.values.time_texts import time_of
 from graphdb.common.values.types import (
     BOOLEAN,
     DURATION,
+    EXACT,
     FLOAT,
     INTEGER,
     STRING,
@@ -66,7 +70,16 @@ _LISTS = (
 _IS_DURATION, _DURATION = duration_of("l.text")
 _DURATIONS = (Form(DURATION, f"(l.datatype = '{XSD}duration' AND {_IS_DURATION})", _DURATION),)
 
-_FORMS = {1 << Kind.LIST: _LISTS, 1 << Kind.TEMPORAL: _DURATIONS}
+_TIMES = {of: Form(EXACT[of], *time_of(of, "l.text", "l.datatype")) for of in EXACT}
+
+_EXACT = 1 << Kind.TEMPORAL
+_FORMS = {
+    1 << Kind.LIST: _LISTS,
+    _EXACT: (*_DURATIONS, *_TIMES.values()),
+    _EXACT | 1 << Kind.TIME: (_TIMES[LocalTime],),
+    _EXACT | 1 << Kind.DATETIME: (_TIMES[LocalDateTime],),
+    _EXACT | 1 << Kind.ZONED: (_TIMES[DateTime],),
+}
 """By the kinds of a property's literals."""
 
 

@@ -80,7 +80,8 @@ class PropertyTypes:
 
     def is_exact(self, label: EdgeLabel) -> bool:
         """Whether SQL's values of a property are all that its texts say: a union has no offsets of points in time."""
-        return self.has_type(label) and (not label.kinds >> Kind.ZONED & 1 or label.kinds == 1 << Kind.ZONED)
+        several = label.kinds >> Kind.ZONED & 1 and label.kinds != 1 << Kind.ZONED and not exact_only(label)
+        return self.has_type(label) and not several
 
     def bases_of(self, label: EdgeLabel) -> frozenset[Base] | None:
         """Return the types that single values of a property have; None where that is not known."""

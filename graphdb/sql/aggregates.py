@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.temporal import DateTime
 from graphdb.common.values.terms import Kind
 from graphdb.common.values.types import DURATION, FLOAT, INTEGER, NUMERIC, VALUE, Base, list_of, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.free import free_variables
-from graphdb.sql.compiler import Compiler
+from graphdb.sql.compiler import Compile, Compiler
 from graphdb.sql.equivalence import each_once, each_once_in_order, has_key, items_once, key
+from graphdb.sql.exact import variant
 from graphdb.sql.joined import cast
-from graphdb.sql.signatures import Compile
 from graphdb.sql.types import durations
 from graphdb.sql.types.numbers import numeric
 from graphdb.sql.types.order import orders_items, sort_keys
@@ -168,13 +169,17 @@ def _percentile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     return SqlValue(f"quantile_cont(CAST({value.sql} AS DOUBLE), {float(given)!r})", FLOAT)
 
 
+_BY_KEYS = (Base.VALUE, Base.CHOICE, Base.MAP, Base.DURATION, Base.EXACT)
+"""Types that have an order which is not DuckDB's."""
+
+
 def _extreme(function: str) -> Compile:
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         value = c.value_of(c.one_of_any(node.arguments[0]), or_text=True)
         if value.type.base in (Base.NODE, Base.EDGE, Base.TERM, Base.PATH):
             raise c.mismatch(f"{node.name} needs values, found {value.type}", node.arguments[0])
-        if value.type.base in (Base.VALUE, Base.CHOICE, Base.MAP, Base.DURATION) or orders_items(value.type):
-            keys = ", ".join(sort_keys(c, value))
+        if value.type.base in _BY_KEYS or orders_items(value.type):
+            keys = ", ".join([*sort_keys(c, value), *([variant(value)] if value.type.of is DateTime else [])])
             there = f" FILTER (WHERE {value.sql} IS NOT NULL)"
             return SqlValue(f"{function}_by({value.sql}, row({keys})){there}", value.type)
         if value.type.base is Base.LIST:

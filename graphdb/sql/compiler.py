@@ -404,3 +404,9 @@ class Compiler(ABC):
     def mismatch(self, message: str, node: ast.Expression) -> TypeMismatchError:
         """Return the error for ``node``."""
         return TypeMismatchError(message, text=self.text, position=node.span.start)
+
+
+Compile = Callable[[Compiler, ast.FunctionCall], SqlValue]
+"""How a function compiles: its call, by the compiler of what is around it."""
+Forms = Mapping[str, Compile]
+"""How functions compile, by their signatures' keys (:mod:`graphdb.functions.table`)."""

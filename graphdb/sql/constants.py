@@ -18,12 +18,15 @@ from graphdb.common.errors import NotSupportedError, ParameterError
 from graphdb.common.stopping import checked
 from graphdb.common.values.decimals import fits, no_decimal, shortest
 from graphdb.common.values.elements import Node
-from graphdb.common.values.temporal_python import offset_of
+from graphdb.common.values.temporal import Duration, Temporal
+from graphdb.common.values.temporal_python import from_python, offset_of
+from graphdb.common.values.time_texts import LAST
 from graphdb.common.values.types import (
     BOOLEAN,
     DATE,
     DATETIME,
     DECIMAL,
+    EXACT,
     FLOAT,
     INT64,
     INTEGER,
@@ -36,6 +39,7 @@ from graphdb.common.values.types import (
     list_of,
     sql_type,
 )
+from graphdb.sql import exact
 from graphdb.sql.from_clause import Rows
 from graphdb.sql.joined import items_of
 from graphdb.sql.value import SqlValue, at_offset, bases_of
@@ -180,8 +184,10 @@ def constant(value: object, rows: Rows) -> SqlValue:
             return SqlValue(add(value, "DATE"), DATE, atomic=True)
         case time():
             if value.tzinfo is not None:
-                raise NotSupportedError("a time of day with a zone is not supported in SQL")
+                return _exact(from_python(value), rows)
             return SqlValue(add(value, "TIME"), TIME, atomic=True)
+        case Temporal() if not isinstance(value, Duration):
+            return _exact(value, rows)
         case Node():
             return rows.resource(value.iri)
         case dict() | timedelta():
@@ -199,6 +205,22 @@ def constant(value: object, rows: Rows) -> SqlValue:
                 return SqlValue(add(items, sql_type(plain) + "[]"), list_of(plain))
             return list_sql([constant(item, rows) for item in checked(items)])
     raise ParameterError(f"a value of type {type(value).__name__} cannot be passed", hint=passed_instead(value))
+
+
+def _exact(value: Temporal | None, rows: Rows) -> SqlValue:
+    """Return SQL for a time that DuckDB has no type for."""
+    days, nanoseconds = getattr(value, "days", 0), getattr(value, "nanoseconds", 0)
+    microseconds = days * 86_400_000_000 + nanoseconds // 1000
+    if (
+        value is None
+        or type(value) not in EXACT
+        or getattr(value, "zone", None) is not None
+        or abs(microseconds) > LAST
+    ):
+        raise NotSupportedError("such a date or time is not supported in SQL")
+    parts = (microseconds, "BIGINT"), (nanoseconds % 1000, "INTEGER"), (getattr(value, "offset", 0), "INTEGER")
+    clock, rest, offset = (rows.parameters.add(*part) for part in parts)
+    return exact.exact(type(value), f"make_timestamp({clock})", rest, offset)
 
 
 def passed_instead(value: object) -> str:

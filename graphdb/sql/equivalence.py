@@ -13,18 +13,20 @@ from collections.abc import Callable
 
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.numeric_keys import key_of_union
+from graphdb.common.values.temporal import DateTime
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import NULL, NUMERIC, VALUE, Base, Type, has_terms
+from graphdb.sql import exact
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.computing import VARIANT
-from graphdb.sql.value import SqlValue, instant, item_of, named, offset_of
+from graphdb.sql.value import SqlValue, instant, item_of, named
 
 
 def has_key(type: Type, bases: frozenset[Base] | None = None) -> bool:
     """Whether values of a type may be equal and two to DuckDB; ``bases`` are the members of a union that occur."""
     if type.base is Base.LIST:
         return type.element is not None and has_key(type.element, bases)
-    if type.base in (Base.ANY, Base.MOMENT):
+    if type.base in (Base.ANY, Base.MOMENT, Base.EXACT):
         return True
     if type.base is Base.TERM:
         return not type.unique
@@ -56,6 +58,8 @@ def key(c: Compiler, value: SqlValue) -> str:
             return f"({value.sql})[:-{VARIANT + 1}]"
         case Base.MOMENT:
             return instant(value).sql
+        case Base.EXACT:
+            return exact.number(value)
         case Base.TERM if value.type.element is not None:  # literals alone
             return key(c, c.value_of(value))
         case Base.TERM:
@@ -89,9 +93,8 @@ def least(value: SqlValue) -> str:
     """Return SQL of the value that stands for a group of equivalent ones."""
     if value.type.base is Base.VALUE:  # equal values of one member are the same
         return f"min_by({value.sql}, union_tag({value.sql}))"
-    if value.type.base is Base.MOMENT:  # one in UTC comes first
-        offset = offset_of(value)
-        return f"min_by({value.sql}, CASE {offset} WHEN 0 THEN '' ELSE CAST({offset} AS VARCHAR) END)"
+    if value.type.base is Base.MOMENT or value.type.of is DateTime:
+        return f"min_by({value.sql}, {exact.variant(value)})"
     return f"min({value.sql})"
 
 

@@ -19,6 +19,7 @@ from graphdb.functions.table import SIGNATURE_OF
 from graphdb.grammar import syntax as ast
 from graphdb.sql import aggregates, functions
 from graphdb.sql.compiler import Compiler
+from graphdb.sql.exact import TIMES
 from graphdb.sql.joined import options, unified
 from graphdb.sql.types import comparisons, durations, folds, lists, maps, numbers, temporal, text
 from graphdb.sql.udf import compute
@@ -208,7 +209,7 @@ class ExpressionCompiler(Compiler):
             return lists.appended(self, left, right, node)
         if node.operator == "+" and Base.STRING in bases:
             return text.joined(self, left, right, node)
-        if bases & {Base.DATE, Base.DATETIME, Base.ZONED, Base.MOMENT, Base.TIME, Base.DURATION}:
+        if bases & {Base.DATE, Base.DURATION, *TIMES}:
             return durations.arithmetic(self, node.operator, left, right, node)
         return numbers.arithmetic(self, left, right, node)
 

@@ -25,9 +25,8 @@ from graphdb.common.values.types import (
     sql_type,
 )
 from graphdb.grammar import syntax as ast
-from graphdb.sql.compiler import Compiler
+from graphdb.sql.compiler import Compile, Compiler, Forms
 from graphdb.sql.joined import options, unified
-from graphdb.sql.signatures import Compile, Forms
 from graphdb.sql.types import durations, lists, maps, numbers, ranges, temporal
 from graphdb.sql.types import text as strings
 from graphdb.sql.types.comparisons import same_term

@@ -1,7 +1,7 @@
 """The one type that holds values of several types, and values as values of that type.
 
 Scalars of several types are a union (:attr:`~graphdb.common.values.types.Base.VALUE`).  Where lists, maps, vertices,
-edges, paths, durations or points in time at an offset are among them, it is a choice
+edges, paths, durations, exact times or points in time at an offset are among them, it is a choice
 (:attr:`~graphdb.common.values.types.Base.CHOICE`): a struct with a field for each of its types, and the number of the
 one that a value is of.  No two of its types have a value in common, or two that are equal: numbers are in one field,
 and so are all lists, and all maps with the same keys.
@@ -26,6 +26,7 @@ from graphdb.common.values.types import (
     list_of,
     sql_type,
 )
+from graphdb.sql import exact
 from graphdb.sql.value import SqlValue, as_union, at_offset, bases_of, named
 
 _SCALARS = {*MEMBERS, Base.VALUE}
@@ -36,7 +37,7 @@ _MOST = 24
 _OF_PARTS = (Base.LIST, Base.TUPLE, Base.MAP, Base.CHOICE)
 """Types of values that have parts, which may be of different types."""
 
-_ALONE = (Base.NODE, Base.EDGE, Base.PATH, Base.DURATION, Base.MOMENT)
+_ALONE = (Base.NODE, Base.EDGE, Base.PATH, Base.DURATION, Base.MOMENT, Base.EXACT)
 """Types of which a choice has each as it is."""
 
 
@@ -50,13 +51,6 @@ def unified(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
     """
     type = type_of(values)
     return [cast(value, type) for value in values], type
-
-
-def _type_of(values: Sequence[SqlValue]) -> Type:
-    type = joined([value.type for value in values])
-    if _has_choice(type) and any(value.bases is not None and Base.ZONED in value.bases for value in values):
-        raise NotSupportedError("the offsets of a property's points in time are not in one column with others in SQL")
-    return type
 
 
 def type_of(values: Sequence[SqlValue]) -> Type:
@@ -134,18 +128,21 @@ def joined(types: Iterable[Type]) -> Type:
     of = {type for type in types if type.base is not Base.NULL}
     if len(of) < 2:
         return next(iter(of), NULL)
-    if len({type.base for type in of}) == 1 and not any(type.base in _OF_PARTS for type in of):
+    if len({type.base for type in of}) == 1 and not any(type.base in (*_OF_PARTS, Base.EXACT) for type in of):
         return max(of, key=lambda type: (type.scale, type.element is not None))
     parts = {part for type in of for part in alternatives(type)}
     found = [*_maps(part for part in parts if part.base is Base.MAP)]
     lists = [part for part in parts if part.base in (Base.LIST, Base.TUPLE)]
     if lists:
         found.append(list_of(joined(_items(part) for part in lists)))
+    if VALUE in parts and (MOMENT in parts or any(part.base is Base.EXACT for part in parts)):
+        raise NotSupportedError("times of several types, one of them exact, are not in one column in SQL")
+    for part in [*parts]:
+        if part.base is Base.EXACT:
+            parts -= {other for other in parts if other != part and exact.kind_of(other) is part.of}
     if MOMENT in parts:
         parts.discard(ZONED)
-        if VALUE in parts:
-            raise NotSupportedError("points in time with and without their offsets are not in one column in SQL")
-    found += [part for part in sorted(parts, key=lambda type: type.base.value) if part.base in _ALONE]
+    found += [part for part in sorted(parts, key=_name) if part.base in _ALONE]
     scalars = {part for part in parts if part.base in _SCALARS}
     if scalars:
         same = len({part.base for part in scalars}) == 1
@@ -155,6 +152,10 @@ def joined(types: Iterable[Type]) -> Type:
     if len(found) > _MOST:
         raise NotSupportedError("values of so many types are not in one column in SQL")
     return found[0] if len(found) == 1 else Type(Base.CHOICE, fields=tuple(("", type) for type in found))
+
+
+def _name(type: Type) -> tuple[str, str]:
+    return type.base.value, str(type)
 
 
 def _items(type: Type) -> Type:
@@ -201,6 +202,8 @@ def cast(value: SqlValue, type: Type, depth: int = 0) -> str:
         return f"CAST(NULL AS {sql_type(type)})"
     if own == ZONED and type == MOMENT:
         return at_offset(value.sql, "0").sql
+    if type.base is Base.EXACT:
+        return _once(value, depth, lambda once: exact.lifted(once, type).sql)
     if type.base is Base.CHOICE:
         return _once(value, depth, lambda once: _chosen(once, type, depth + 1))
     if type.base is Base.VALUE:
@@ -265,6 +268,8 @@ def _place(part: Type, choice: Type) -> int:
         same = part.base is other.base or (part.base is Base.TUPLE and other.base is Base.LIST)
         if part.base is other.base is Base.MAP:
             same = part.sparse == other.sparse and dict(part.fields).keys() == dict(other.fields).keys()
+        if other.base is Base.EXACT:
+            same = exact.kind_of(part) is other.of
         if same or (part.base in _SCALARS and other.base is Base.VALUE) or (part == ZONED and other == MOMENT):
             return i
     raise NotSupportedError(f"{part} is not among the types of a column in SQL")

@@ -34,6 +34,7 @@ from graphdb.common.values.types import (
     AS_WRITTEN,
     BOOLEAN,
     EDGE,
+    EXACT_ONLY,
     MIXED,
     NODE,
     Base,
@@ -146,6 +147,7 @@ _REPRESENTED = {Base.BOOLEAN, Base.INTEGER, Base.DECIMAL, Base.FLOAT, Base.STRIN
 _REPRESENTED |= {
     Base.ZONED,
     Base.MOMENT,
+    Base.EXACT,
     Base.DURATION,
     Base.VALUE,
     Base.ANY,
@@ -325,8 +327,8 @@ class _Inputs:
 
 
 def _is_held(c: Compiler, label: EdgeLabel) -> bool:
-    """Whether a column has the values of a property as their texts say: of lists and durations of one form."""
-    return not label.kinds & 1 << Kind.ZONED and c.rows.has_type(label)
+    """Whether a column has the values of a property as their texts say: of lists, durations and times of one form."""
+    return (not label.kinds & 1 << Kind.ZONED or bool(label.kinds & EXACT_ONLY)) and c.rows.has_type(label)
 
 
 def _is_represented(type: Type) -> bool:

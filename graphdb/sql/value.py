@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.temporal import AT_OFFSETS
 from graphdb.common.values.types import (
     CODE_BITS,
     EDGE,
@@ -91,9 +92,10 @@ class SqlValue:
     """Of a tuple or map that is put together here: its items, or what its keys lead to."""
     parts: tuple[str, ...] = ()
     """Of a duration that is put together here: what is NULL where it is, and its parts; of a point in time at an
-    offset: the point in time, and the offset; of an edge of bindings: its code, its ends and its ordinal, as columns of
-    the rows, the last empty where no edge is parallel to another, and ``both`` where the code says which end it starts
-    at; of a path of bindings: its vertices, then the codes of its edges, as such columns.
+    offset: the point in time, and the offset; of an exact time: what the clock shows, the nanoseconds, and the offset;
+    of an edge of bindings: its code, its ends and its ordinal, as columns of the rows, the last empty where no edge is
+    parallel to another, and ``both`` where the code says which end it starts at; of a path of bindings: its vertices,
+    then the codes of its edges, as such columns.
     """
     bases: frozenset[Base] | None = None
     """Of a union, or of the unions in a list: the members that occur; None where any may."""
@@ -265,10 +267,10 @@ def instant(value: SqlValue) -> SqlValue:
 
 
 def offset_of(value: SqlValue) -> str:
-    """Return SQL of the offset of a point in time in seconds."""
-    if value.type.base is Base.ZONED:
+    """Return SQL of the offset of a time in seconds: 0 of local ones."""
+    if value.type.base is not Base.MOMENT and value.type.of not in AT_OFFSETS:
         return "0"
-    return value.parts[1] if value.parts else value.part('"offset"', INTEGER).sql
+    return value.parts[-1] if value.parts else value.part('"offset"', INTEGER).sql
 
 
 def as_list(value: SqlValue) -> SqlValue:

@@ -14,9 +14,11 @@ from typing import Any
 from graphdb.common import arrow
 from graphdb.common.values.decimals import AFTER, BEFORE, shortest_sql
 from graphdb.common.values.literals import literal_of
+from graphdb.common.values.temporal import AT_OFFSETS, DATED
 from graphdb.common.values.temporal_python import from_python
 from graphdb.common.values.terms import LIST_DATATYPE, XSD
 from graphdb.common.values.types import MEMBERS, Base, Type
+from graphdb.sql import exact
 from graphdb.sql.types import durations, temporal
 from graphdb.sql.value import SqlValue, member, offset_of
 from graphdb.writing.items import RowByRow
@@ -55,6 +57,9 @@ def written(value: SqlValue) -> Written:
     base = value.type.base
     if base is Base.ANY:  # literals by now
         return Written(f"({value.sql}).lexical", f"({value.sql}).datatype")
+    if base is Base.EXACT and not value.many:
+        name = "dateTime" if value.type.of in DATED else "time"
+        return Written(_exact(value), f"'{XSD}{name}'", total=False)
     if base in (Base.ZONED, Base.MOMENT) and not value.many:
         return Written(_moment(value), f"'{XSD}dateTime'", total=False)
     if value.many or base not in {*_DATATYPES, Base.STRING, Base.NULL, Base.VALUE, Base.LIST}:
@@ -108,9 +113,25 @@ def _text(sql: str, base: Base) -> str:
 
 def _moment(value: SqlValue) -> str:
     """Return SQL of the lexical form of a point in time; NULL where XML Schema has none: see `literal_of`."""
-    clock, offset = temporal.local(value).sql, offset_of(value)
-    fits = f"abs({offset}) <= 14 * 3600 AND {offset} % 60 = 0"
-    return f"CASE WHEN {fits} THEN {_text(clock, Base.DATETIME)} || {temporal.offset_text(value)} END"
+    text = f"{_text(temporal.local(value).sql, Base.DATETIME)} || {temporal.offset_text(value)}"
+    return f"CASE WHEN {_fits(offset_of(value))} THEN {text} END"
+
+
+def _fits(offset: str) -> str:
+    """Return SQL of whether XML Schema has times at an offset."""
+    return f"abs({offset}) <= 14 * 3600 AND {offset} % 60 = 0"
+
+
+def _exact(value: SqlValue) -> str:
+    """Return SQL of the lexical form of an exact time, as above."""
+    clock, of = exact.clock_of(value), value.type.of
+    fraction = f"(microsecond({clock}) % 1000000 * 1000 + {exact.nanoseconds_of(value)})"
+    digits = f"CASE WHEN {fraction} = 0 THEN '' ELSE '.' || rtrim(format('{{:09d}}', {fraction}), '0') END"
+    day = f"{_text(f'CAST({clock} AS DATE)', Base.DATE)} || 'T' || " if of in DATED else ""
+    text = f"{day}strftime({clock}, '%H:%M:%S') || {digits}"
+    if of not in AT_OFFSETS:
+        return text
+    return f"CASE WHEN {_fits(offset_of(value))} THEN {text} || {temporal.offset_text(value)} END"
 
 
 def _list(value: SqlValue) -> str:

@@ -17,6 +17,8 @@ from graphdb.common.values import temporal_build as build
 from graphdb.common.values.decimals import shortest
 from graphdb.common.values.entities import Edge, Path, Vertex
 from graphdb.common.values.temporal import (
+    AT_OFFSETS,
+    DATED,
     DAY,
     SECOND,
     Date,
@@ -81,7 +83,7 @@ def _temporal_literal(value: Temporal) -> Literal:
         return str(value), ZONED_DATATYPE
     if isinstance(value, DateTime) and value.zone:
         return str(value), ZONED_DATATYPE
-    text = str(value)
+    text = str(value).removeprefix("+")  # XML Schema has no sign before years of more than four digits
     if isinstance(value, (LocalTime, Time, LocalDateTime, DateTime)):
         # XML Schema wants the seconds.
         text = re.sub(r"((?:^|T)\d{2}:\d{2})(?!:?\d)", r"\1:00", text, count=1)
@@ -124,11 +126,32 @@ def value_of(lexical: str, datatype: str | None) -> Any:
 
 def moment_at(moment: datetime | str, offset: int) -> DateTime:
     """Return a point in time in UTC, which is a text where Python's calendar lacks it, at an offset in seconds."""
-    if isinstance(moment, str):  # ISO 8601 wants a sign before years of more than four digits
-        found: Any = _temporal_of(moment if moment[0] == "-" or moment[4] == "-" else f"+{moment}", "dateTime")
-    else:
-        found = from_python(moment)
+    found: Any = far_value_of(moment) if isinstance(moment, str) else from_python(moment)
     return at_instant(found.days * DAY + found.nanoseconds - getattr(found, "offset", 0) * SECOND, offset)
+
+
+def far_value_of(text: str) -> Temporal:
+    """Return the day, or date and time, of a year that Python's calendar lacks, as DuckDB or NumPy write it."""
+    found = _FAR.fullmatch(text)
+    assert found is not None, text
+    year, day, before, clock = found.groups()
+    date = f"{1 - int(year) if before else int(year):+05d}{day}"
+    value: Temporal = _temporal_of(f"{date}T{clock}", "dateTime") if clock else _temporal_of(date, "date")
+    return value
+
+
+_FAR = re.compile(r"(-?\d+)(-\d{2}-\d{2})( \(BC\))?(?:[ T](.+))?")
+
+
+def exact_of(of: type[Temporal], clock: datetime | str, nanoseconds: int, offset: int) -> Temporal:
+    """Return a time of the parts that SQL has: what a clock shows is a text where Python's calendar lacks it."""
+    shown = moment_at(clock, 0)
+    parts: dict[str, int] = {"nanoseconds": shown.nanoseconds + nanoseconds}
+    if of in DATED:
+        parts["days"] = shown.days
+    if of in AT_OFFSETS:
+        parts["offset"] = offset
+    return of(**parts)
 
 
 def python_value_of(lexical: str, datatype: str | None) -> Any:
@@ -151,6 +174,8 @@ def exported(value: Any, element: Callable[[Any], object] | None = None) -> Any:
 
 
 def _temporal_of(lexical: str, name: str) -> Any:
+    if name in ("date", "dateTime") and lexical[:5].isdigit():  # ISO 8601 has one
+        lexical = f"+{lexical}"
     zoned = re.search(r"(Z|[+-]\d{2}:\d{2}(:\d{2})?)(\[|$)", lexical.partition("T")[2] or lexical)
     kinds: dict[str, type[Temporal]] = {
         "date": Date,

@@ -123,7 +123,7 @@ def _zone_part(offset: int, zone: str | None, name: str) -> object:
     found = {
         "timezone": zone or offset_text(offset),
         "offset": offset_text(offset),
-        "offsetMinutes": offset // 60,
+        "offsetMinutes": _cut(offset, 60),
         "offsetSeconds": offset,
     }
     return found[name]
@@ -272,6 +272,13 @@ class DateTime(_Ordered):
     def __str__(self) -> str:
         zone = f"[{self.zone}]" if self.zone else ""
         return f"{_date_text(self.days)}T{_time_text(self.nanoseconds)}{offset_text(self.offset)}{zone}"
+
+
+DATED = (LocalDateTime, DateTime)
+"""What has a day and a time of day."""
+
+AT_OFFSETS = (Time, DateTime)
+"""What has an offset from UTC."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from functools import cache
 
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.decimals import shortest
+from graphdb.common.values.temporal import DateTime, LocalDateTime, LocalTime, Temporal, Time
 from graphdb.common.values.terms import VALUE_SQL, Kind
 
 
@@ -72,6 +73,7 @@ class Base(Enum):
     ZONED = "a date and time with zone"
     MOMENT = "a date and time at an offset"
     TIME = "a time"
+    EXACT = "an exact time"
     DURATION = "a duration"
     VALUE = "a value of several types"
     NODE = "a vertex"
@@ -106,9 +108,11 @@ class Type:
     """Of literals: whether those with one value are one and the same, as plain strings are."""
     exact: bool = False
     """Of literals: whether some may have values that SQL has no type for, such as lists."""
+    of: type[Temporal] | None = None
+    """Of exact times: what they are."""
 
     def __str__(self) -> str:
-        return self.base.value
+        return self.base.value if self.of is None else f"a {self.of.kind}"
 
 
 NULL = Type(Base.NULL)
@@ -124,6 +128,9 @@ ZONED = Type(Base.ZONED)
 MOMENT = Type(Base.MOMENT)
 """A point in time with its offset from UTC beside it, in seconds."""
 TIME = Type(Base.TIME)
+EXACT: dict[type[Temporal], Type] = {of: Type(Base.EXACT, of=of) for of in (LocalTime, Time, LocalDateTime, DateTime)}
+"""Times to the nanosecond, with their offsets from UTC: what a clock shows, the nanoseconds that are left of a
+microsecond, and the offset in seconds (0 of local ones).  Of a time of day the clock shows 1970-01-01."""
 DURATION = Type(Base.DURATION)
 VALUE = Type(Base.VALUE)
 NODE = Type(Base.NODE)
@@ -149,13 +156,17 @@ def has_terms(type: Type) -> bool:
     return type.base is Base.TERM or any(map(has_terms, inside))
 
 
+_STRUCTS = (Base.DURATION, Base.MOMENT, Base.EXACT, Base.CHOICE, Base.ANY)
+"""Types that have other forms in tables of a user's."""
+
+
 def is_plain(type: Type) -> bool:
     """Whether values of a type are shown in SQL as they are, but for the names of keys."""
     if type.base is Base.LIST:
         return type.element is None or is_plain(type.element)
     if type.base in (Base.MAP, Base.TUPLE):
         return all(is_plain(field) for _, field in type.fields)
-    return not has_ids(type) and type.base not in (Base.DURATION, Base.MOMENT, Base.CHOICE, Base.ANY)
+    return not has_ids(type) and type.base not in _STRUCTS
 
 
 def list_of(element: Type) -> Type:
@@ -292,6 +303,8 @@ def sql_type(type: Type) -> str:
         return "STRUCT(months BIGINT, days BIGINT, seconds BIGINT, nanoseconds BIGINT)"
     if type.base is Base.MOMENT:
         return 'STRUCT(moment TIMESTAMP WITH TIME ZONE, "offset" INTEGER)'
+    if type.base is Base.EXACT:
+        return 'STRUCT(clock TIMESTAMP, nanoseconds INTEGER, "offset" INTEGER)'
     if type.base is Base.ANY:
         return "BLOB"
     if type.base is Base.NULL:

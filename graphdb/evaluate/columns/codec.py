@@ -15,10 +15,10 @@ from graphdb.common import arrow
 from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.common.stopping import checked
 from graphdb.common.values.entities import Edge, Path, Vertex
-from graphdb.common.values.literals import moment_at, value_of
+from graphdb.common.values.literals import exact_of, far_value_of, moment_at
 from graphdb.common.values.temporal import Date, Duration
 from graphdb.common.values.temporal_python import from_python
-from graphdb.common.values.terms import LITERAL_BASE, XSD
+from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import (
     ANY,
     BOOLEAN,
@@ -117,9 +117,11 @@ def _reader(type: Type, keys: Keys) -> Convert:
             return lambda value: moment_at(value["moment"], value["offset"])
         case Base.ZONED:
             return lambda value: moment_at(value, 0)
+        case Base.EXACT if type.of is not None:
+            of = type.of
+            return lambda value: exact_of(of, value["clock"], value["nanoseconds"], value["offset"])
         case Base.DATE | Base.DATETIME:  # text where Python's calendar does not have the year
-            datatype = XSD + ("date" if type.base is Base.DATE else "dateTime")
-            return lambda value: value_of(value, datatype) if isinstance(value, str) else from_python(value)
+            return lambda value: far_value_of(value) if isinstance(value, str) else from_python(value)
     return _same if type.base in _PYTHON else _tidied
 
 

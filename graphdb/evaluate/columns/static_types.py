@@ -42,7 +42,7 @@ def _static_of(type: Type) -> Static:
         return Static("list", _static_of(type.element or ANY))
     if type.base is Base.MAP:
         return Static("map")
-    if type.base in (Base.DURATION, Base.DATE, Base.DATETIME, Base.TIME, Base.MOMENT):
+    if type.base in (Base.DURATION, Base.DATE, Base.DATETIME, Base.TIME, Base.MOMENT, Base.EXACT):
         return Static("temporal")
     return Static(_NAMES.get(type.base, "any"))
 

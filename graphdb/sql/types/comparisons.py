@@ -13,6 +13,7 @@ from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, MEMBERS, NULL, NUMERIC, Base, Type, has_terms
 from graphdb.grammar import syntax as ast
+from graphdb.sql import exact
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.equivalence import once
 from graphdb.sql.joined import options
@@ -27,6 +28,8 @@ def compare(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
     """Return the SQL of one comparison of single values, any types."""
     if operator == "<>":
         return f"(NOT {compare(c, '=', left, right)})"
+    if Base.EXACT in (left.type.base, right.type.base) and exact.kind_of(left.type) is exact.kind_of(right.type):
+        return f"({exact.number(left)} {operator} {exact.number(right)})"
     left, right = instant(left), instant(right)
     a, b = left.type.base, right.type.base
     if Base.NULL in (a, b):
@@ -49,14 +52,15 @@ def compare(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
         turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(operator, operator)
         return compare(c, turned, right, left)
     if a is Base.VALUE:
-        if b not in MEMBERS:
+        like = exact.LESS_EXACT.get(right.type.of) if right.type.of is not None else right.type
+        if like is None or like.base not in MEMBERS:
             return incomparable(operator, left, right)
-        own = SqlValue(number(left), FLOAT) if b in NUMERIC else SqlValue(member(left, b), right.type)
+        own = SqlValue(number(left), FLOAT) if b in NUMERIC else SqlValue(member(left, like.base), like)
         inner = compare(c, operator, own, right)
         if b is Base.INTEGER:  # as floats large ones would be equal
             inner = f"coalesce({compare(c, operator, SqlValue(member(left, b), INTEGER), right)}, {inner})"
         return f"coalesce({inner}, {incomparable('=', left, right)})" if operator == "=" else inner
-    same = a is b or {a, b} <= NUMERIC
+    same = (a is b and b is not Base.EXACT) or {a, b} <= NUMERIC
     if a is b is Base.LIST:
         return _compare_lists(c, operator, left, right)
     if a is b is Base.MAP and operator == "=":
@@ -129,7 +133,9 @@ def _are_related(left: Type, right: Type) -> bool:
     a, b = left.base, right.base
     if a is b is Base.MAP:
         return dict(left.fields).keys() == dict(right.fields).keys()
-    several = {a, b} <= {*MEMBERS, Base.MOMENT, Base.VALUE} and Base.VALUE in (a, b)
+    if Base.EXACT in (a, b) and Base.VALUE not in (a, b):
+        return exact.kind_of(left) is exact.kind_of(right)
+    several = {a, b} <= {*MEMBERS, Base.MOMENT, Base.EXACT, Base.VALUE} and Base.VALUE in (a, b)
     return a is b or {a, b} <= NUMERIC or {a, b} == {Base.ZONED, Base.MOMENT} or several
 
 

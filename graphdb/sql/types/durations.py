@@ -7,27 +7,26 @@ is asked of a value several times is bound to a name first, so that expressions 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.duration_texts import duration_of
-from graphdb.common.values.temporal import MONTH_SECONDS, Duration, exact
+from graphdb.common.values.temporal import AT_OFFSETS, DATED, MONTH_SECONDS, Duration
+from graphdb.common.values.temporal import exact as fraction_of
 from graphdb.common.values.temporal_build import Malformed, build_duration, parse_duration
-from graphdb.common.values.types import DATE, DATETIME, DURATION, INTEGER, MOMENT, STRING, ZONED, Base, sql_type
+from graphdb.common.values.types import DATE, DATETIME, DURATION, INTEGER, STRING, Base, sql_type
 from graphdb.grammar import syntax as ast
-from graphdb.sql.compiler import Compiler
-from graphdb.sql.signatures import Forms
-from graphdb.sql.types.temporal import at_same_offset, folded, local, or_computed, shown
+from graphdb.sql import exact
+from graphdb.sql.compiler import Compiler, Forms
+from graphdb.sql.types import moving
+from graphdb.sql.types.temporal import folded, or_computed
 from graphdb.sql.udf import compute
-from graphdb.sql.value import SqlValue, at_offset, instant, named, offset_of
+from graphdb.sql.value import SqlValue, named, offset_of
 
 _BILLION = "1000000000"
-
-_DAY = "86400000000"
-"""Microseconds of a day."""
 
 _NAMES = ("months", "days", "seconds", "nanoseconds")
 
@@ -158,47 +157,105 @@ def _duration(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 
 
 def _between(unit: str) -> Callable[[Compiler, ast.FunctionCall], SqlValue]:
-    """What lies between two days or local times: whole months, whole days of what is left, and the rest."""
+    """What lies between two days or times: whole months, whole days of what is left, and the rest."""
 
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         values = [c.one(argument) for argument in node.arguments]
-        if all(value.type in (ZONED, MOMENT) for value in values):  # the second is shown at the offset of the first
-            values = [SqlValue(shown(value, offset_of(values[0])), DATETIME) for value in values]
-        if not all(value.type in (DATE, DATETIME) for value in values):
+        kinds = [exact.kind_of(value.type) for value in values]
+        if any(kind is None and value.type != DATE for kind, value in zip(kinds, values, strict=True)):
             raise _refused(node)
-        first, second = values
-        return _bound(c, first, lambda a: _bound(c, second, lambda b: _lies(c, unit, named(a, first.type), b)))
+        dated = all(kind is None or kind in DATED for kind in kinds)
+        first, second = (_aligned(value, values, dated=dated) for value in values)
+        rests = [exact.nanoseconds_of(value) for value in values]
+        ticks = _Ticks(rests[0], rests[1], 1 if rests == ["0", "0"] else 1000)
+
+        def lies(a: str, b: str) -> SqlValue:
+            if dated:
+                return _lies(c, unit, named(a, first.type), b, ticks)
+            apart = f"({ticks.second(b)} - {ticks.first(a)})"
+            return _packed("0", "0", *(ticks.clock(apart) if unit in ("between", "inseconds") else ("0", "0")), apart)
+
+        return _bound(c, first, lambda a: _bound(c, second, lambda b: lies(a, b)))
 
     return compile
 
 
-def _lies(c: Compiler, unit: str, first: SqlValue, b: str) -> SqlValue:
+def _aligned(value: SqlValue, values: Sequence[SqlValue], *, dated: bool) -> SqlValue:
+    """Return the local date and time of one of two values: what one lacks, the other lends it.
+
+    The second is shown at the offset of the first; where one of them has no day, neither has.
+    """
+    kind = exact.kind_of(value.type)
+    if kind is None:
+        return value if dated else value.made(f"CASE WHEN {value.sql} IS NOT NULL THEN make_timestamp(0) END", DATETIME)
+    if kind in AT_OFFSETS:
+        first = next(each for each in values if exact.kind_of(each.type) in AT_OFFSETS)
+        clock = exact.shown(value, offset_of(first))
+    else:
+        clock = exact.clock_of(value)
+    if dated:
+        return SqlValue(clock, DATETIME, atomic=value.atomic and value.type == DATETIME)
+    if kind not in DATED:
+        return SqlValue(clock, DATETIME)
+    own = f"epoch_us({exact.clock_of(value)})"
+    return SqlValue(f"make_timestamp(epoch_us({exact.time_of_day(own)}) + epoch_us({clock}) - {own})", DATETIME)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ticks:
+    """How times are numbers: of microseconds, or of nanoseconds where one of two may have some."""
+
+    before: str
+    after: str
+    """Nanoseconds of the first, and of the second."""
+    per: int
+    """Of a microsecond."""
+
+    def _number(self, time: str, rest: str) -> str:
+        microseconds = f"epoch_us(CAST({time} AS TIMESTAMP))"
+        return microseconds if self.per == 1 else f"(CAST({microseconds} AS HUGEINT) * {self.per} + {rest})"
+
+    def first(self, time: str) -> str:
+        """The number of the first time, or of that moved by months."""
+        return self._number(time, self.before)
+
+    def second(self, time: str) -> str:
+        """The number of the second time."""
+        return self._number(time, self.after)
+
+    @property
+    def day(self) -> str:
+        """The length of a day."""
+        return str(86_400_000_000 * self.per)
+
+    def clock(self, ticks: str) -> tuple[str, str]:
+        """Return seconds and nanoseconds."""
+        second = 1_000_000 * self.per
+        rest = f"(({ticks} % {second} + {second}) % {second})"
+        return f"(({ticks} - {rest}) // {second})", f"({rest} * {1000 // self.per})"
+
+
+def _lies(c: Compiler, unit: str, first: SqlValue, b: str, ticks: _Ticks) -> SqlValue:
     a, day = first.sql, first.sql if first.type == DATE else f"CAST({first.sql} AS DATE)"
-    begin, end = (f"epoch_us(CAST({time} AS TIMESTAMP))" for time in (a, b))
+    begin, end = ticks.first(a), ticks.second(b)
     apart = f"({end} - {begin})"
     if unit == "inseconds":
-        return _packed("0", "0", *_clock(apart), apart)
+        return _packed("0", "0", *ticks.clock(apart), apart)
     if unit == "indays":
-        return _packed("0", f"({apart} // {_DAY})", "0", "0", apart)
+        return _packed("0", f"({apart} // {ticks.day})", "0", "0", apart)
     # Months are those between the first day and the one up to which all days are whole; one is over on the same day of
     # the next, which numbers that leave each month 32 days say by themselves.
-    last = f"({day} + CAST({apart} // {_DAY} AS INTEGER))"
+    last = f"({day} + CAST({apart} // {ticks.day} AS INTEGER))"
     numbers = [f"((year({d}) * 12 + month({d})) * 32 + day({d}))" for d in (last, day)]
     months = SqlValue(f"(({numbers[0]} - {numbers[1]}) // 32)", INTEGER)
     if unit == "inmonths":
         return _packed(months.sql, "0", "0", "0", apart)
 
     def rest(m: str) -> SqlValue:
-        left = f"({end} - epoch_us({a} + to_months(CAST({m} AS INTEGER))))"
-        return _packed(m, f"({left} // {_DAY})", *_clock(f"({left} % {_DAY})"), apart)
+        left = f"({end} - {ticks.first(f'({a} + to_months(CAST({m} AS INTEGER)))')})"
+        return _packed(m, f"({left} // {ticks.day})", *ticks.clock(f"({left} % {ticks.day})"), apart)
 
     return _bound(c, months, rest)
-
-
-def _clock(microseconds: str) -> tuple[str, str]:
-    """Return seconds and nanoseconds of microseconds."""
-    rest = f"(({microseconds} % 1000000 + 1000000) % 1000000)"
-    return f"(({microseconds} - {rest}) // 1000000)", f"({rest} * 1000)"
 
 
 def _refused(node: ast.Expression) -> NotSupportedError:
@@ -282,7 +339,7 @@ def negative(c: Compiler, value: SqlValue) -> SqlValue:
 def arithmetic(c: Compiler, operator: str, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
     """Return a sum, difference or multiple of times and durations."""
     a, b = left.type.base, right.type.base
-    if operator == "+" and a is Base.DURATION and b in (Base.DATE, Base.DATETIME, Base.ZONED, Base.MOMENT):
+    if operator == "+" and a is Base.DURATION and (b is Base.DATE or b in exact.TIMES):
         return arithmetic(c, "+", right, left, ast.Binary("+", node.right, node.left, node.span))
     if operator in "+-" and b is Base.DURATION:
         if a is Base.DURATION:
@@ -290,9 +347,13 @@ def arithmetic(c: Compiler, operator: str, left: SqlValue, right: SqlValue, node
             return _bound(c, left, lambda x: _bound(c, other, lambda y: _sum(x, y)))
         if a is Base.DATE:
             sign = "" if operator == "+" else "-"
-            return _bound(c, right, lambda d: SqlValue(_moved(left.sql, d, sign), DATE))
-        if a in (Base.DATETIME, Base.ZONED, Base.MOMENT):
-            return _moved_moment(c, left, right, node, "" if operator == "+" else "-")
+            return _bound(c, right, lambda d: SqlValue(moving.day(left.sql, d, sign), DATE))
+        if a in exact.TIMES:
+            known = written(c, node.right) or folded(c, node.right)
+            by = known if isinstance(known, Duration) else right
+            if by is right and not right.parts:
+                return _bound(c, right, lambda d: moving.time(c, left, named(d, DURATION), operator))
+            return moving.time(c, left, by, operator)
     if operator == "*" and {a, b} == {Base.DURATION, Base.INTEGER}:
         value, times_ = (left, right) if a is Base.DURATION else (right, left)
         return _bound(c, value, lambda d: _bound(c, times_, lambda k: _times(d, k)))
@@ -335,7 +396,7 @@ def _factor(c: Compiler, node: ast.Expression) -> Fraction | None:
     given = c.arguments.get(node.name) if isinstance(node, ast.Parameter) else getattr(node, "value", None)
     if not isinstance(given, int | float | Decimal) or isinstance(given, bool) or not math.isfinite(given) or not given:
         return None
-    return sign * exact(given)
+    return sign * fraction_of(given)
 
 
 def _share(c: Compiler, d: str, factor: Fraction) -> SqlValue:
@@ -351,41 +412,6 @@ def _share(c: Compiler, d: str, factor: Fraction) -> SqlValue:
     nanoseconds = f"(({total} * {by} + {rest} * {_BILLION}) // {per})"
     below = f"(({nanoseconds} % {_BILLION} + {_BILLION}) % {_BILLION})"
     return _packed(months, days, f"({nanoseconds} - {below}) // {_BILLION}", below, d)
-
-
-def _moved(date: str, d: str, sign: str) -> str:
-    """A date moved by months, then by days; of its time the whole days count."""
-    below = f"-((-({d}).seconds - CASE WHEN ({d}).nanoseconds > 0 THEN 1 ELSE 0 END) // 86400)"
-    of_time = f"CASE WHEN ({d}).seconds >= 0 THEN ({d}).seconds // 86400 ELSE {below} END"
-    by_months = f"CAST({date} + to_months(CAST({sign}({d}).months AS INTEGER)) AS DATE)"
-    return f"CAST({by_months} + CAST({sign}(({d}).days + {of_time}) AS INTEGER) AS DATE)"
-
-
-def _moved_moment(c: Compiler, value: SqlValue, by: SqlValue, node: ast.Binary, sign: str) -> SqlValue:
-    """A date and time, at some offset or none, moved by months, then by days, then by its time.
-
-    Raises
-    ------
-    NotSupportedError
-        The duration may have parts of a microsecond.
-    """
-    duration = node.right if by.type.base is Base.DURATION else node.left
-    known = written(c, duration) or folded(c, duration)
-    if isinstance(known, Duration) and known.nanoseconds % 1000 == 0:
-        add, times = c.rows.parameters.add, -1 if sign else 1
-        passed = times * (known.days * 86_400 * 10**6 + known.total // 1000)
-        if value.type.base is not Base.DATETIME and not known.months and abs(passed) < 1 << 62:
-            moment = f"make_timestamptz(epoch_us({instant(value).sql}) + {add(passed, 'BIGINT')})"
-            return SqlValue(moment, ZONED) if value.type.base is Base.ZONED else at_offset(moment, offset_of(value))
-        months, days = (add(times * n, "INTEGER") for n in (known.months, known.days))
-        rest = add(times * known.total // 1000, "BIGINT")
-    elif by.parts and by.parts[-1] == "0":
-        months, days = (f"CAST({sign}({part}) AS INTEGER)" for part in by.parts[1:3])
-        rest = f"({sign}({by.parts[3]}) * 1000000)"
-    else:
-        raise NotSupportedError("a duration that may have parts of a microsecond is not added in SQL")
-    clock = f"({local(value).sql} + to_months({months}) + to_days({days}) + to_microseconds({rest}))"
-    return SqlValue(clock, DATETIME) if value.type.base is Base.DATETIME else at_same_offset(value, clock)
 
 
 def total(c: Compiler, node: ast.FunctionCall, value: SqlValue) -> SqlValue:

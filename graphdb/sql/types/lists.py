@@ -28,12 +28,11 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import variables_in
 from graphdb.pattern.free import free_variables
-from graphdb.sql.compiler import Compiler
+from graphdb.sql.compiler import Compiler, Forms
 from graphdb.sql.constants import list_sql
 from graphdb.sql.equivalence import once
 from graphdb.sql.joined import alternatives, are_numbers, cast, common, options, type_of
 from graphdb.sql.list_items import ItemRows, listed, quantified
-from graphdb.sql.signatures import Forms
 from graphdb.sql.types import maps, ranges
 from graphdb.sql.types.comparisons import compare
 from graphdb.sql.udf import compute

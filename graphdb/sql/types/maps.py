@@ -15,8 +15,7 @@ from typing import Any
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import NO_KEYS, NULL, STRING, Base, Type, list_of, sql_type
 from graphdb.grammar import syntax as ast
-from graphdb.sql.compiler import Compiler
-from graphdb.sql.signatures import Forms
+from graphdb.sql.compiler import Compiler, Forms
 from graphdb.sql.value import SqlValue
 
 _MOST = 1000

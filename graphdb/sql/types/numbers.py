@@ -9,8 +9,7 @@ from __future__ import annotations
 from graphdb.common.errors import NotSupportedError, TypeMismatchError, with_place
 from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, NUMERIC, STRING, VALUE, Base, Type
 from graphdb.grammar import syntax as ast
-from graphdb.sql.compiler import Compiler
-from graphdb.sql.signatures import Compile, Forms
+from graphdb.sql.compiler import Compile, Compiler, Forms
 from graphdb.sql.types import text
 from graphdb.sql.types.magnitudes import LARGEST, magnitude
 from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, VOLATILE, Effects, SqlValue, as_union, member, named, number

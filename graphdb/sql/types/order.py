@@ -7,7 +7,9 @@ vertices there are ordered by their numbers.
 from __future__ import annotations
 
 from graphdb.common.errors import NotSupportedError
+from graphdb.common.values.temporal import Temporal, Time
 from graphdb.common.values.types import MEMBERS, NULL, NUMERIC, Base, Type, has_ids
+from graphdb.sql import exact
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.equivalence import key
 from graphdb.sql.joined import alternatives, options
@@ -37,6 +39,8 @@ def sort_keys(c: Compiler, value: SqlValue) -> list[str]:
         return durations.sort_keys(value)
     if base is Base.MOMENT:
         return [instant(value).sql]
+    if base is Base.EXACT:
+        return [exact.number(value)]
     if base is Base.VALUE:
         keys = _sort_values(value)
         members = len(_members(value))  # none where all is null, which DuckDB does not order by as a constant
@@ -48,18 +52,16 @@ def sort_keys(c: Compiler, value: SqlValue) -> list[str]:
     return [key(c, value) if _has_keys(value.type) else value.sql]
 
 
-_RANKS = {
-    base: rank
-    for rank, base in enumerate(
-        (
-            *(Base.MAP, Base.NODE, Base.EDGE, Base.LIST, Base.PATH),
-            *(Base.DATE, Base.ZONED, Base.DURATION, Base.DATETIME, Base.TIME),
-            *(Base.STRING, Base.BOOLEAN, Base.INTEGER),
-        )
-    )
-}
+_ORDER: tuple[Base | type[Temporal], ...] = (
+    *(Base.MAP, Base.NODE, Base.EDGE, Base.LIST, Base.PATH),
+    *(Base.DATE, Base.ZONED, Base.DURATION, Base.DATETIME, Base.TIME, Time),
+    *(Base.STRING, Base.BOOLEAN, Base.INTEGER),
+)
 """The order of values of several types: times by the names that openCypher gives their types, numbers last."""
+
+_RANKS = {each: rank for rank, each in enumerate(_ORDER)}
 _RANKS |= {Base.MOMENT: _RANKS[Base.ZONED], Base.DECIMAL: _RANKS[Base.INTEGER], Base.FLOAT: _RANKS[Base.INTEGER]}
+_RANKS |= {kind: _RANKS[base] for base, kind in exact.LIKE.items()}
 
 
 def _members(value: SqlValue) -> list[Base]:
@@ -70,7 +72,7 @@ def _members(value: SqlValue) -> list[Base]:
 def _rank(value: SqlValue) -> str:
     """Return SQL of the place that a value's type has among all."""
     if value.type.base is not Base.VALUE:
-        return str(_RANKS[value.type.base])
+        return str(_RANKS[value.type.of or value.type.base])
     whens = " ".join(f"WHEN '{MEMBERS[base][0]}' THEN {_RANKS[base]}" for base in _members(value))
     return f"CASE union_tag({value.sql}) {whens} END" if whens else "NULL"
 
@@ -130,7 +132,7 @@ def orders_items(element: Type) -> bool:
     """Whether lists of such items are ordered by what orders the items."""
     if element.base is Base.LIST:
         return orders_items(element.element or NULL)
-    return element.base in (Base.VALUE, Base.CHOICE, Base.MAP, Base.PATH, Base.DURATION)
+    return element.base in (Base.VALUE, Base.CHOICE, Base.MAP, Base.PATH, Base.DURATION, Base.EXACT)
 
 
 def _has_keys(type: Type) -> bool:

@@ -1,7 +1,8 @@
-"""Compiles dates and times, as far as DuckDB's types represent them exactly.
+"""Compiles dates and times.
 
 A date is a DATE, a local time a TIME, a local date and time a TIMESTAMP, to the microsecond.  A point in time is a
-TIMESTAMPTZ; at an offset from UTC, one with the offset beside it.  What a clock shows there is computed of microseconds
+TIMESTAMPTZ; at an offset from UTC, one with the offset beside it.  Times of day at an offset, and all that has
+nanoseconds, are structs (:mod:`graphdb.sql.exact`).  What a clock shows at an offset is computed of microseconds
 since 1970, because DuckDB's own way to it is a calendar of all zones.  What only text and parameters say, Python makes
 once.
 """
@@ -13,7 +14,17 @@ import re
 from collections.abc import Mapping, Sequence
 
 from graphdb.common.errors import GraphDBError, NotSupportedError
-from graphdb.common.values.temporal import DateTime, Duration, Temporal
+from graphdb.common.values.temporal import (
+    AT_OFFSETS,
+    DATED,
+    Date,
+    DateTime,
+    Duration,
+    LocalDateTime,
+    LocalTime,
+    Temporal,
+    Time,
+)
 from graphdb.common.values.temporal_python import from_python, to_python
 from graphdb.common.values.types import (
     DATE,
@@ -30,8 +41,8 @@ from graphdb.common.values.types import (
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.free import free_variables
-from graphdb.sql.compiler import Compiler
-from graphdb.sql.signatures import Compile, Forms
+from graphdb.sql import exact
+from graphdb.sql.compiler import Compile, Compiler, Forms
 from graphdb.sql.value import SqlValue, at_offset, instant, offset_of
 
 _OF_DATE: Mapping[str, str] = {
@@ -70,7 +81,7 @@ _EPOCHS = {"epochSeconds": 10**6, "epochMillis": 10**3}
 _AT_OFFSETS = (Base.ZONED, Base.MOMENT)
 """Types of points in time."""
 
-HAVE_PARTS = (*_PARTS, *_AT_OFFSETS, Base.VALUE)
+HAVE_PARTS = (*_PARTS, *_AT_OFFSETS, Base.EXACT, Base.VALUE)
 
 
 def part(value: SqlValue, name: str, node: ast.Property) -> SqlValue:
@@ -81,20 +92,24 @@ def part(value: SqlValue, name: str, node: ast.Property) -> SqlValue:
     NotSupportedError
         SQL does not know the component.
     """
-    if value.type.base in _AT_OFFSETS and not value.many:
-        if name in _EPOCHS:
-            return SqlValue(_floor(f"epoch_us({instant(value).sql})", _EPOCHS[name]), INTEGER)
+    kind = exact.kind_of(value.type)
+    if kind in AT_OFFSETS and not value.many:
+        if name in _EPOCHS and kind is DateTime:
+            return SqlValue(_floor(f"epoch_us({instant(exact.less_exact(value)).sql})", _EPOCHS[name]), INTEGER)
         if name in ("timezone", "offset"):
             return SqlValue(offset_text(value), STRING)
         if name in ("offsetSeconds", "offsetMinutes"):
             minutes = " // 60" if name == "offsetMinutes" else ""
             found = f"CAST({offset_of(value)}{minutes} AS BIGINT)"
             return SqlValue(f"CASE WHEN {value.sql} IS NOT NULL THEN {found} END", INTEGER)
-        value = local(value)
+    rest = ""
+    if kind is not None and value.type.base not in _PARTS and not value.many:
+        rest = f" + {exact.nanoseconds_of(value)}" if value.type.base is Base.EXACT and name == "nanosecond" else ""
+        value = SqlValue(exact.clock_of(value), DATETIME if kind in DATED else TIME)
     template = _PARTS.get(value.type.base, {}).get(name)
     if template is None or value.many:
         raise NotSupportedError(f"'{name}' of {value.type} is not supported in SQL", position=node.span.start)
-    return SqlValue(f"CAST({template.format(value.sql)} AS BIGINT)", INTEGER)
+    return SqlValue(f"CAST({template.format(value.sql)}{rest} AS BIGINT)", INTEGER)
 
 
 def _floor(number: str, unit: int) -> str:
@@ -107,15 +122,7 @@ def _floor(number: str, unit: int) -> str:
 
 def local(value: SqlValue) -> SqlValue:
     """Return the local date and time that a clock shows at a point in time, at its offset; other values as they are."""
-    if value.type.base not in _AT_OFFSETS:
-        return value
-    return SqlValue(shown(value, offset_of(value)), DATETIME)
-
-
-def shown(value: SqlValue, offset: str) -> str:
-    """Return SQL of the local date and time that a clock shows at a point in time, at an offset in seconds."""
-    microseconds = f"epoch_us({instant(value).sql})"
-    return f"make_timestamp({microseconds if offset == '0' else f'{microseconds} + {offset} * 1000000::BIGINT'})"
+    return SqlValue(exact.clock_of(value), DATETIME) if value.type.base in _AT_OFFSETS else value
 
 
 def at_same_offset(value: SqlValue, clock: str) -> SqlValue:
@@ -127,7 +134,7 @@ def at_same_offset(value: SqlValue, clock: str) -> SqlValue:
 
 
 def offset_text(value: SqlValue) -> str:
-    """Return SQL of the offset of a point in time, as ``Z`` or ``+01:00``."""
+    """Return SQL of the offset of a time, as ``Z`` or ``+01:00``."""
     if value.type.base is Base.ZONED:
         return f"CASE WHEN {value.sql} IS NOT NULL THEN 'Z' END"
     offset = offset_of(value)
@@ -176,8 +183,7 @@ def constant(c: Compiler, node: ast.Expression) -> SqlValue | None:
     if not isinstance(value, Temporal) or isinstance(value, Duration):
         return None
     try:
-        found = to_python(value)
-        return None if isinstance(found, Temporal) else c.constant(found, node)
+        return c.constant(to_python(value), node)
     except NotSupportedError:
         return None
 
@@ -231,8 +237,8 @@ def compared(c: Compiler, nodes: Sequence[ast.Expression]) -> list[SqlValue]:
     if not any(without):
         return [value for value in values if value is not None]
     others = {c.value_of(value).type for value in values if value is not None}
-    as_local = any(DATETIME in (type, type.element) for type in others)
-    if VALUE in others or (as_local and len(nodes) > 2):
+    as_local = any(_is_local(type) or (type.element and _is_local(type.element)) for type in others)
+    if VALUE in others or any(type.base is Base.CHOICE for type in others) or (as_local and len(nodes) > 2):
         raise NotSupportedError("such a comparison of points in time is not supported in SQL")
     found = []
     for node, value in zip(nodes, values, strict=True):
@@ -242,6 +248,10 @@ def compared(c: Compiler, nodes: Sequence[ast.Expression]) -> list[SqlValue]:
             value = SqlValue(sql, DATETIME) if as_local else SqlValue(f"make_timestamptz(epoch_us({sql}))", ZONED)
         found.append(value)
     return found
+
+
+def _is_local(type: Type) -> bool:
+    return exact.kind_of(type) is LocalDateTime
 
 
 def _adds_durations(c: Compiler, node: ast.Expression) -> bool:
@@ -317,7 +327,23 @@ _MADE_OF = {DATE: (Base.DATE, Base.DATETIME), TIME: (Base.TIME, Base.DATETIME), 
 """The types that hold all that another one needs."""
 
 
-def _make(target: Type) -> Compile:
+def _convert(of: type[Temporal], value: SqlValue) -> SqlValue | None:
+    """Return an exact time as one of another kind; None where it lacks something."""
+    if of is Date:
+        return SqlValue(f"CAST({exact.clock_of(value)} AS DATE)", DATE) if value.type.of in DATED else None
+    return exact.converted(value, of) if value.type.of in DATED or of not in DATED else None
+
+
+def _time(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+    """Return ``time`` of another time: at its offset, or in UTC."""
+    if len(node.arguments) == 1 and not isinstance(node.arguments[0], ast.Literal | ast.MapLiteral):
+        value = c.one(node.arguments[0])
+        if exact.kind_of(value.type) is not None:
+            return exact.converted(value, Time)
+    raise _refused(node)
+
+
+def _make(target: Type, of: type[Temporal]) -> Compile:
     """Return ``date`` and its kin: of text in the query's own text, or of another date or time."""
 
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
@@ -331,12 +357,14 @@ def _make(target: Type) -> Compile:
                     return _date_of_parts(c, node, argument)
             elif text is None:
                 value = local(c.one(argument))
+                if value.type.base is Base.EXACT and (found := _convert(of, value)) is not None:
+                    return found
                 if value.type.base in _MADE_OF[target]:
                     return value.made(f"CAST({value.sql} AS {sql_type(target)})", target, atomic=value.atomic)
                 if target == DATE and value.type == STRING:
                     usual = f"regexp_full_match({value.sql}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}')"
-                    found = f"CASE WHEN {usual} AND {value.sql} >= '0001' THEN TRY_CAST({value.sql} AS DATE) END"
-                    return or_computed(c, node, DATE, [value], f"({found}) IS NOT NULL", found)
+                    day = f"CASE WHEN {usual} AND {value.sql} >= '0001' THEN TRY_CAST({value.sql} AS DATE) END"
+                    return or_computed(c, node, DATE, [value], f"({day}) IS NOT NULL", day)
         raise _refused(node)
 
     return compile
@@ -351,8 +379,10 @@ def _datetime(c: Compiler, node: ast.FunctionCall) -> SqlValue:
             raise _refused(node)
         case (argument,):
             value = c.one(argument)
-            if value.type.base in _AT_OFFSETS:
+            if exact.kind_of(value.type) is DateTime:
                 return value
+            if value.type.base is Base.EXACT and (found := _convert(DateTime, value)) is not None:
+                return found
             if value.type.base in (Base.DATE, Base.DATETIME):
                 return SqlValue(f"make_timestamptz(epoch_us(CAST({value.sql} AS TIMESTAMP)))", ZONED)
     raise _refused(node)
@@ -400,6 +430,8 @@ def _truncate(target: Type) -> Compile:
         if len(node.arguments) != 2 or not isinstance(unit, str):
             raise _refused(node)
         value = c.one(node.arguments[1])
+        if exact.kind_of(value.type) in DATED:
+            value = exact.less_exact(value)
         if value.type.base not in (Base.DATE, Base.DATETIME, *_AT_OFFSETS):
             raise _refused(node)
         clock, unit = local(value), unit.lower()
@@ -420,20 +452,45 @@ def _truncate(target: Type) -> Compile:
     return compile
 
 
+def _truncate_time(of: type[Temporal]) -> Compile:
+    """Return ``time.truncate`` and ``localtime.truncate``, as above."""
+
+    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
+        unit = getattr(node.arguments[0], "value", None)
+        if len(node.arguments) != 2 or not isinstance(unit, str):
+            raise _refused(node)
+        value, unit = c.one(node.arguments[1]), unit.lower()
+        kind = exact.kind_of(value.type)
+        dated = kind in DATED or value.type.base is Base.DATE
+        if unit not in (*_UNITS_OF_CLOCKS, "day", *((*_YEARS, *_UNITS) if dated else ())) or not (dated or kind):
+            raise _refused(node)
+        clock = exact.clock_of(value) if kind else f"CAST({value.sql} AS TIMESTAMP)"
+        cut = f"date_trunc('{unit if unit in _UNITS_OF_CLOCKS else 'day'}', {clock})"
+        cut = exact.time_of_day(f"epoch_us({cut})")
+        if of is Time:
+            return exact.exact(Time, cut, "0", offset_of(value))
+        return SqlValue(f"CAST({cut} AS TIME)", TIME)
+
+    return compile
+
+
 def _refused(node: ast.FunctionCall) -> NotSupportedError:
     return NotSupportedError(f"this use of {node.name} is not supported in SQL", position=node.span.start)
 
 
 _FORMS: Forms = {
-    "date": _make(DATE),
-    "localtime": _make(TIME),
-    "localdatetime": _make(DATETIME),
+    "date": _make(DATE, Date),
+    "localtime": _make(TIME, LocalTime),
+    "time": _time,
+    "localdatetime": _make(DATETIME, LocalDateTime),
     "datetime": _datetime,
     "datetime.fromepoch": _of_millis(10**6),
     "datetime.fromepochmillis": _of_millis(10**3),
     "date.truncate": _truncate(DATE),
     "localdatetime.truncate": _truncate(DATETIME),
     "datetime.truncate": _truncate(ZONED),
+    "localtime.truncate": _truncate_time(LocalTime),
+    "time.truncate": _truncate_time(Time),
 }
 
 FORMS: Forms = {name: _known(form) for name, form in _FORMS.items()}

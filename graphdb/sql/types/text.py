@@ -10,14 +10,15 @@ from typing import Any
 from graphdb.common import regex
 from graphdb.common.errors import ExecutionError, MemoryLimitError, NotSupportedError, TypeMismatchError, with_place
 from graphdb.common.values.decimals import shortest_sql
+from graphdb.common.values.temporal import AT_OFFSETS, DATED
 from graphdb.common.values.types import BOOLEAN, INTEGER, MEMBERS, STRING, VALUE, Base, Type, list_of, sql_type
 from graphdb.functions.table import SIGNATURE_OF
 from graphdb.functions.texts import MOST_PARTS
 from graphdb.grammar import syntax as ast
-from graphdb.sql.compiler import Compiler
+from graphdb.sql import exact
+from graphdb.sql.compiler import Compile, Compiler, Forms
 from graphdb.sql.joined import options
 from graphdb.sql.long_texts import LONG
-from graphdb.sql.signatures import Compile, Forms
 from graphdb.sql.types import durations, temporal
 from graphdb.sql.value import SqlValue, member
 
@@ -55,6 +56,8 @@ def text_of(c: Compiler, value: SqlValue, node: ast.Expression) -> str:
         raise c.mismatch(f"expected a string, found {value.type}", node)
     if base is Base.DURATION:
         return durations.text_of(c, value)
+    if base is Base.EXACT:
+        return _exact_text(value)
     if base in (Base.ZONED, Base.MOMENT):
         return f"({_text(temporal.local(value).sql, Base.DATETIME)} || {temporal.offset_text(value)})"
     if base is not Base.VALUE:
@@ -95,6 +98,17 @@ def _text(sql: str, base: Base) -> str:
     if base is Base.FLOAT:
         return _float_text(sql)
     return f"({_SPELT[base].format(sql)})" if base in _SPELT else f"CAST({sql} AS VARCHAR)"
+
+
+def _exact_text(value: SqlValue) -> str:
+    """Return SQL for the text of an exact time: without seconds that are zero, and with all digits of a fraction."""
+    clock, of = exact.clock_of(value), value.type.of
+    day = f"{_text(f'CAST({clock} AS DATE)', Base.DATE)} || 'T' || " if of in DATED else ""
+    fraction = f"(microsecond({clock}) % 1000000 * 1000 + {exact.nanoseconds_of(value)})"
+    digits = f"CASE WHEN {fraction} = 0 THEN '' ELSE '.' || rtrim(format('{{:09d}}', {fraction}), '0') END"
+    seconds = f"CASE WHEN {fraction} = 0 AND second({clock}) = 0 THEN '' ELSE strftime({clock}, ':%S') || {digits} END"
+    offset = f" || {temporal.offset_text(value)}" if of in AT_OFFSETS else ""
+    return f"({day}strftime({clock}, '%H:%M') || {seconds}{offset})"
 
 
 def _float_text(sql: str) -> str:
