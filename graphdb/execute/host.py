@@ -57,6 +57,11 @@ _CACHE_BYTES = 1 << 18
 """Buffers up to this size (or a 64th of the memory limit) stay with their plan for its next run."""
 
 
+_HANDED_OVER = 2.0
+"""Times as much as what is counted on one thread is found on one where rows are handed over, block by block, to the
+caller's."""
+
+
 @dataclass(slots=True)
 class _Known:
     """What counts of a plan took by a search and without one, and which of them counts now."""
@@ -402,7 +407,7 @@ class HostExecutor:
     ) -> ScanRun | EdgesRun | DegreesRun | SingleThreadRun | ParallelRun:
         if is_scan(plan):
             return ScanRun(plan, control, counting, limit)
-        control.threads = self._workers(plan)
+        control.threads = self._workers(plan, 1.0 if counting else _HANDED_OVER)
         if limit is None and not counting and lists_edges(plan):
             return EdgesRun(plan, control, sizes.block_rows)
         if limit is None and not counting and counts_edges(plan):
@@ -417,10 +422,10 @@ class HostExecutor:
         block = self._sizes.block_rows * len(plan.program.outputs) * np.dtype(plan.dtype).itemsize
         return plan.worker_bytes + block
 
-    def _workers(self, plan: PhysicalPlan) -> int:
-        """How many workers a run gets; 0 is the calling thread alone."""
+    def _workers(self, plan: PhysicalPlan, alone: float = 1.0) -> int:
+        """How many workers a run gets: one for what costs less than what is small, so many times."""
         scan = scan_of(plan)
-        workers = 1 if plan.cost < self.inline_cost else min(self.threads, len(scan))
+        workers = 1 if plan.cost < alone * self.inline_cost else min(self.threads, len(scan))
         if self.memory_limit is not None:
             fitting = self.memory_limit // max(self._worker_bytes(plan), 1)
             if fitting < 1:

@@ -15,8 +15,9 @@ from graphdb.common.arrow import numbers as numbers_of
 from graphdb.common.arrow import strings
 from graphdb.common.values.temporal import Duration
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import DURATION, MEMBERS, STRING, Base, Column, Type, is_plain
+from graphdb.common.values.types import DURATION, FLOAT, MEMBERS, STRING, Base, Column, Type, is_plain
 from graphdb.relational.entity_fetch import Source
+from graphdb.relational.vectors.unions import in_floats
 from graphdb.snapshot.union_type import lists_of_unions
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.texts import firsts_of, number_rows, taken
@@ -33,6 +34,10 @@ def present(source: Source, table: arrow.Table, columns: tuple[Column, ...]) -> 
         texts = [i for i, column in enumerate(columns) if column.type.base is Base.DURATION]
         table = table.with_columns({i: _durations(source, table.column(i).combine_chunks()) for i in texts})
         columns = tuple(replace(column, type=STRING) if i in texts else column for i, column in enumerate(columns))
+    reals = [i for i, column in enumerate(columns) if presentation.shows_floats(column)]
+    if reals:
+        table = table.with_columns({i: in_floats(table.column(i).combine_chunks()) for i in reals})
+        columns = tuple(replace(column, type=FLOAT) if i in reals else column for i, column in enumerate(columns))
     found = presented(source, table, columns)
     if found is not None:
         return found

@@ -92,11 +92,16 @@ def common(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
     Raises
     ------
     NotSupportedError
-        They have none, or are such numbers.
+        They have none, or are such numbers, decimals among them.
     """
-    if are_numbers(bases_of(values)):
+    bases = bases_of(values)
+    if are_numbers(bases) and bases != WHOLE_AND_REAL:
         raise NotSupportedError("numbers of different types are not supported in one column in SQL")
     return unified(values)
+
+
+WHOLE_AND_REAL = frozenset((Base.INTEGER, Base.FLOAT))
+"""Types of numbers that are floating-point ones in a user's table."""
 
 
 def are_numbers(bases: frozenset[Base] | None) -> bool:

@@ -72,6 +72,20 @@ def find_edges(
         at += 1
 
 
+@entry("b1[:], b1[:], T[:], T[:], i8[:] -> i8")
+def among(
+    from_some: NDArray[np.bool_], to_some: NDArray[np.bool_], starts: NDArray[Any], ends: NDArray[Any], places: Ints
+) -> int:
+    """Write where both ends are vertices that masks name, as far as these go; return how many these are."""
+    count = 0
+    for i in range(len(starts)):
+        start, end = starts[i], ends[i]
+        if start < len(from_some) and end < len(to_some) and from_some[start] and to_some[end]:
+            places[count] = i
+            count += 1
+    return count
+
+
 @kernel
 def _modulo(number: np.uint64) -> np.uint64:
     """Return a number modulo 2**61 - 1: what is above 2**61 counts once."""

@@ -207,19 +207,19 @@ class EdgeTable:
         )
         return found[0], found[1]
 
-    def counts(self, labels: NDArray[Any], starts: NDArray[Any], ends: NDArray[Any]) -> Ints:
-        """Return how many edges some triples have, given as to :meth:`find`: int64 [triples].
+    def parallel(self, labels: NDArray[Any], starts: NDArray[Any], ends: NDArray[Any]) -> tuple[Ints, Ints]:
+        """Return which of some triples, given as to :meth:`find`, have several edges, and how many: int64 both.
 
         Of many none is looked for that starts, or ends, at a vertex where no parallel edge does.
         """
-        if (found := _AT_PARALLEL.get(self)) is None:
-            if self.simple or len(starts) * _LOOKED_FOR < len(self._first):
-                return self.find(labels, starts, ends)[1]
+        if self.simple:
+            return _NONE, _NONE
+        if (found := _AT_PARALLEL.get(self)) is None and len(starts) * _LOOKED_FOR >= len(self._first):
             found = _AT_PARALLEL[self] = self._at_parallel()
-        some = np.flatnonzero(_among(found[0], starts) & _among(found[1], ends))
-        counts = np.ones(len(starts), np.int64)
-        counts[some] = self.find(*(column[some] for column in (labels, starts, ends)))[1]
-        return counts
+        some = np.arange(len(starts)) if found is None else _among(*found, starts, ends)
+        counts = self.find(*(column[some] for column in (labels, starts, ends)))[1]
+        several = np.flatnonzero(counts > 1)
+        return some[several], counts[several]
 
     def _at_parallel(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which vertices parallel edges start at, and end at."""
@@ -232,11 +232,16 @@ class EdgeTable:
         return masks[0], masks[1]
 
 
-def _among(mask: NDArray[np.bool_], vertices: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which vertices a mask names, which ends with the last that it does: bool [vertices]."""
-    named: NDArray[np.bool_] = mask[np.minimum(vertices, len(mask) - 1)] & (vertices < len(mask))
-    return named
+def _among(from_some: NDArray[np.bool_], to_some: NDArray[np.bool_], starts: NDArray[Any], ends: NDArray[Any]) -> Ints:
+    """Return which triples start and end at vertices that masks name, each of which ends with the last that it does."""
+    from graphdb.storage.graph.edge_kernels import among
 
+    places = np.empty(len(starts), np.int64)
+    starts, ends = np.ascontiguousarray(starts), np.ascontiguousarray(ends)
+    return places[: among(from_some, to_some, starts, ends, places)]
+
+
+_NONE = np.empty(0, np.int64)
 
 _LOOKED_FOR = 64
 """Triples that a table has for each that is looked for, at most, where it is worth while to find out which vertices

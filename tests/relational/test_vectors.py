@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
@@ -15,6 +16,7 @@ from graphdb.common import arrow
 from graphdb.common.errors import ExecutionError
 from graphdb.relational.running import program_run
 from graphdb.relational.vectors import groups as grouping
+from graphdb.relational.vectors import large
 from graphdb.relational.vectors import order as ordering
 from graphdb.relational.vectors import run as clauses
 from graphdb.relational.vectors.algebra import ColumnOf
@@ -140,6 +142,74 @@ def test_as_sql_does(database: graphdb.Database, text: str, monkeypatch: pytest.
     assert (mine if text in ORDERED else sorted(mine, key=repr)) == (
         rows if text in ORDERED else sorted(rows, key=repr)
     )
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_many_rows_are_computed_in_pieces(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    dice = np.random.default_rng(7)
+    age, size, ends = (
+        dice.integers(0, 9, 40).tolist(),
+        dice.normal(size=40).round(2).tolist(),
+        dice.integers(0, 40, (300, 2)).tolist(),
+    )
+    absent = set(dice.integers(0, 40, 9).tolist())
+    ends += ends[:20]  # parallel edges
+    with graphdb.connect(device="cpu", threads=threads) as db:
+        for i in range(40):
+            db.query(
+                "CREATE (:P {i: $i, age: $age, size: $size})", i=i, age=None if i in absent else age[i], size=size[i]
+            )
+        db.query(
+            "UNWIND $ends AS e MATCH (a:P {i: e[0]}), (b:P {i: e[1]}) CREATE (a)-[:R {w: e[0] - e[1]}]->(b)", ends=ends
+        )
+        ages = [None if i in absent else age[i] for i in range(40)]
+        for name, value in {"MANY": 8, "_PIECE": 8, "_SHARED": 64}.items():
+            monkeypatch.setattr(large, name, value)
+        monkeypatch.setattr(clauses, "MANY", 8)
+        paths = [[e] for e in range(320)] + [
+            [e, f] for e in range(320) for f in range(320) if e != f and ends[e][1] == ends[f][0]
+        ]
+        nodes = [[ends[path[0]][0], *(ends[e][1] for e in path)] for path in paths]
+        found = db.query(
+            "MATCH p = (a:P)-[:R*1..2]->(b) RETURN a.i, b.i, length(p), size([n IN nodes(p) WHERE n.age > 4]), reduce(s = 0, r IN relationships(p) | s + r.w)"
+        )
+        over = [sum(1 for n in some if (ages[n] or 0) > 4) for some in nodes]
+        weights = [sum(ends[e][0] - ends[e][1] for e in path) for path in paths]
+        rows = zip(nodes, paths, over, weights, strict=True)
+        assert sorted(found) == sorted((some[0], some[-1], len(path), n, w) for some, path, n, w in rows)
+        found = db.query(
+            "MATCH (a:P)-[r:R]->(b) WHERE a.age + r.w > 0 RETURN r.w / 3 % 2 AS k, count(*), sum(a.age * 2 + b.i), max(b.size * r.w) ORDER BY k"
+        )
+        groups: dict[int, list[tuple[int, float]]] = {}
+        for e, f in ends:
+            if (one := ages[e]) is not None and one + e - f > 0:
+                groups.setdefault(int(math.fmod(int((e - f) / 3), 2)), []).append((one * 2 + f, size[f] * (e - f)))
+        assert found.fetchall() == [
+            (k, len(g), sum(a for a, _ in g), max(b for _, b in g)) for k, g in sorted(groups.items())
+        ]
+        found = db.query(
+            "MATCH (a:P)-[r:R]->(b) RETURN CASE WHEN r.w > 3 THEN a.age WHEN r.w < -3 THEN b.size END AS x, coalesce(a.age, b.size), b.age - coalesce(a.age, 0.5)"
+        )
+        chosen = [
+            (
+                ages[e] if e - f > 3 else size[f] if e - f < -3 else None,
+                size[f] if ages[e] is None else ages[e],
+                None if ages[f] is None else ages[f] - (0.5 if ages[e] is None else ages[e]),
+            )
+            for e, f in ends
+        ]
+        assert sorted(map(repr, found)) == sorted(map(repr, chosen))
+        found = db.query(
+            "MATCH (a:P)-[r:R]->(b) WITH a, CASE WHEN r.w > 3 THEN a.age ELSE b.size END AS x RETURN a.i, sum(x), avg(x), count(x), sum(CASE WHEN x > 1 THEN 1.5 ELSE 1 END) ORDER BY a.i"
+        )
+        for i, total, mean, number, other in found:
+            mine = [x for e, f in ends if e == i and (x := ages[e] if e - f > 3 else size[f]) is not None]
+            beside = [
+                1.5 if (x := ages[e] if e - f > 3 else size[f]) is not None and x > 1 else 1 for e, f in ends if e == i
+            ]
+            assert (type(total), number, type(other)) == (type(sum(mine)), len(mine), type(sum(beside)))
+            assert (total, other) == pytest.approx((sum(mine), sum(beside)))
+            assert mean == (pytest.approx(sum(mine) / len(mine)) if mine else None)
 
 
 def test_deviations_are_those_of_the_groups(database: graphdb.Database) -> None:

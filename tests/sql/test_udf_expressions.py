@@ -69,7 +69,6 @@ def test_values(db: graphdb.Database, text: str, rows: list[Any]) -> None:
 
 def test_equivalent_values_are_two(db: graphdb.Database) -> None:
     text = "UNWIND [1, 1.0, 1] AS x RETURN DISTINCT [x, 'a'] AS l"
-    assert "computed in Python" in db.explain(text)
     assert db.query(text).fetchall() == [([1, "a"],)]
     both = db.query("UNWIND [1, 1.0] AS x RETURN [x, 'a'] AS l").fetchall()
     assert [repr(row) for row in both] == ["([1, 'a'],)", "([1.0, 'a'],)"]

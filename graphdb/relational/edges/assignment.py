@@ -128,9 +128,12 @@ class Chooser:
             number: self._snapshot.edges.table(choice.labels).find(*triples[number]) for number, choice in self._chosen
         }
         counts = {
-            number: self._snapshot.edges.table(choice.labels).counts(*triples[number])
+            number: self._snapshot.edges.table(choice.labels).parallel(*triples[number])
             for number, choice in self._counted
         }
+        if not self._chosen:
+            yield from self._counted_block(block, triples, counts, slice(None), {}, check)
+            return
         pending: list[tuple[int, Ids, dict[int, Ids]]] = [(0, np.arange(block.count), {})]
         while pending:
             check()
@@ -162,53 +165,89 @@ class Chooser:
         self,
         block: Block,
         triples: Mapping[int, Triples],
-        counts: Mapping[int, Ids],
-        rows: Ids,
+        counts: Mapping[int, tuple[Ids, Ids]],
+        rows: Ids | slice,
         chosen: dict[int, Ids],
         check: Callable[[], None],
     ) -> Iterator[Block]:
-        """Give rows whose chosen edges are found, with the numbers of choices among the others."""
-        matches: NDArray[np.generic] = np.ones(len(rows), np.int64)
-        if block.matches is not None:
-            matches = block.matches[rows]
+        """Give rows whose chosen edges are found, with the numbers of choices among the others.
+
+        ``rows`` are those of the block, or all of it; ``counts`` says where its triples have several edges, and how
+        many.
+        """
+        matches: NDArray[np.generic] | None = None if block.matches is None else block.matches[rows]
         for number, _ in self._counted:
-            count = counts[number][rows]
-            for other in self._before[number]:
-                count = count - _equal(triples, number, other, rows)
+            count = self._choices(block, triples, number, counts[number], rows)
+            if count is None:  # one for each row
+                continue
             if self._before[number] and not (alive := count > 0).all():
-                rows, chosen, matches, count = rows[alive], _taken(alive, chosen), matches[alive], count[alive]
+                rows = np.flatnonzero(alive) if isinstance(rows, slice) else rows[alive]
+                chosen, count = _taken(alive, chosen), count[alive]
+                matches = None if matches is None else matches[alive]
             if self._counts or self._needs.duplicates == "keep":
-                matches = products(matches, count)
+                matches = count if matches is None else products(matches, count)
         if self._counts:
-            yield self._block(block, rows, chosen, narrowed(matches))
-        elif self._needs.duplicates == "drop" or not self._counted:
+            ones = np.ones(block.count if isinstance(rows, slice) else len(rows), np.int64)
+            yield self._block(block, rows, chosen, narrowed(ones if matches is None else matches))
+        elif self._needs.duplicates == "drop" or not self._counted or matches is None or (matches == 1).all():
             yield self._block(block, rows, chosen, None)
         else:
             yield from self._repeated(block, rows, chosen, matches, check)
 
+    def _choices(
+        self,
+        block: Block,
+        triples: Mapping[int, Triples],
+        number: int,
+        parallel: tuple[Ids, Ids],
+        rows: Ids | slice,
+    ) -> Ids | None:
+        """Return how many edges some rows may choose from for a pattern edge: int64 [rows]; None for one each."""
+        places, several = parallel
+        taken = [at for at in (_equal(triples, number, other, rows) for other in self._before[number]) if len(at)]
+        if not (len(places) or taken):
+            return None
+        every = np.ones(block.count, np.int64)
+        every[places] = several
+        count: Ids = every[rows]
+        for at in taken:
+            count[at] -= 1
+        return count
+
     def _repeated(
-        self, block: Block, rows: Ids, chosen: dict[int, Ids], times: NDArray[np.generic], check: Callable[[], None]
+        self,
+        block: Block,
+        rows: Ids | slice,
+        chosen: dict[int, Ids],
+        times: NDArray[np.generic],
+        check: Callable[[], None],
     ) -> Iterator[Block]:
         """Give every row so many times, some rows at a time: they may be more than there will ever be time for."""
-        if (times == 1).all():
-            yield self._block(block, rows, chosen, None)
+        if times.dtype == np.int64 and int(times.max()) <= _BLOCK and int(times.sum()) <= 2 * _BLOCK:
+            again = np.repeat(np.arange(len(times)), times.astype(np.int64, copy=False))
+            yield self._block(block, again if isinstance(rows, slice) else rows[again], _taken(again, chosen), None)
             return
         at, done = 0, 0  # the row that goes on, and how often it was given
-        while at < len(rows):
+        while at < len(times):
             check()
             counts = np.minimum(times[at : at + _BLOCK], _BLOCK).astype(np.int64)
             counts[0] = min(int(times[at]) - done, _BLOCK)
             whole = max(int(np.searchsorted(np.cumsum(counts), _BLOCK, side="right")), 1)
             again = at + np.repeat(np.arange(whole), counts[:whole])
-            yield self._block(block, rows[again], _taken(again, chosen), None)
+            some = again if isinstance(rows, slice) else rows[again]
+            yield self._block(block, some, _taken(again, chosen), None)
             done += int(counts[0])
             if whole > 1 or done == int(times[at]):
                 at, done = at + whole, 0
 
-    def _block(self, block: Block, rows: Ids, chosen: dict[int, Ids], matches: NDArray[np.int64] | None) -> Block:
-        every = len(rows) == block.count and bool((rows == np.arange(block.count)).all())
-        columns = block.columns if every else {name: column[rows] for name, column in block.columns.items()}
-        return Block(columns | {f"#n{number}": first for number, first in chosen.items()}, len(rows), matches)
+    def _block(
+        self, block: Block, rows: Ids | slice, chosen: dict[int, Ids], matches: NDArray[np.int64] | None
+    ) -> Block:
+        columns, count = block.columns, block.count
+        if not isinstance(rows, slice):
+            every = len(rows) == count and bool((rows == np.arange(count)).all())
+            columns, count = columns if every else {name: each[rows] for name, each in columns.items()}, len(rows)
+        return Block(columns | {f"#n{number}": first for number, first in chosen.items()}, count, matches)
 
     def _fulfilling(self, choice: Choice, first: Ids) -> NDArray[np.bool_] | None:
         """Which edges fulfil the conditions on them alone; None where there are none."""
@@ -227,7 +266,9 @@ class Chooser:
                 return same  # edges are numbered, all but those of labels that are not described
         else:  # they are numbered in different tables
             same = self._ordinals(number, first) == self._ordinals(other, second)
-        return same & _equal(triples, number, other, rows)
+        twice = np.zeros(len(first), bool)
+        twice[_equal(triples, number, other, rows)] = True
+        return same & twice
 
     def scan(self, scan: EdgeScan) -> Iterator[Block]:
         """Give the rows of a pattern all edges of which are chosen, or the only one: edges one after the other."""
@@ -392,14 +433,13 @@ class Chooser:
         return found
 
 
-def _equal(triples: Mapping[int, Triples], number: int, other: int, rows: Ids) -> NDArray[np.bool_]:
-    """Whether two pattern edges are bound to one triple, for some rows."""
+def _equal(triples: Mapping[int, Triples], number: int, other: int, rows: Ids | slice) -> Ids:
+    """Return the places of those of some rows for which two pattern edges are bound to one triple: int64, sorted."""
     (labels, starts, ends), (other_labels, other_starts, other_ends) = triples[number], triples[other]
-    same: NDArray[np.bool_] = starts[rows] == other_starts[rows]
-    alike = np.flatnonzero(same)  # mostly few
-    at = rows[alike]
-    same[alike] = (ends[at] == other_ends[at]) & (labels[at] == other_labels[at])
-    return same
+    alike = np.flatnonzero(starts[rows] == other_starts[rows])  # mostly few
+    at = alike if isinstance(rows, slice) else rows[alike]
+    same: NDArray[np.bool_] = (ends[at] == other_ends[at]) & (labels[at] == other_labels[at])
+    return alike[same]
 
 
 def _there(vertices: Sequence[int], ids: Sequence[Ids | None]) -> dict[int, Ids]:

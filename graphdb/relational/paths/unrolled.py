@@ -37,6 +37,7 @@ from graphdb.relational.projection.return_clause import named_beside, wanted, wi
 from graphdb.relational.projection.sql import counted
 from graphdb.relational.query import Prepared
 from graphdb.relational.rewrites.path_items import PathItems, written_out
+from graphdb.relational.vectors.algebra import Union
 from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.joined import common
@@ -127,17 +128,16 @@ class UnrolledRun(PathBase):
         if alone and not any(info.exists for info in bounds[0].vertices):
             return self._prepare_alone(versions[0], bounds[0], needs, returns, items, after, window)
         parameters = Parameters()
-        planned, selects, values = [], [], []
+        planned, sources, values = list[Part](), list[Source](), list[dict[str, SqlValue]]()
         for number, (version, bound) in enumerate(zip(versions, bounds, strict=True)):
             wanted_at = {name: at[name] for name in used}
-            part, sql, found = self._part(
+            part, rows, found = self._part(
                 version, bound, needs, wanted_at, f"{FIXED}{number}", parameters, late, computed[number]
             )
             planned.append(part)
-            selects.append(sql)
+            sources.append(rows)
             values.append(found)
-        selects, alike = _alike(selects, [*computed[0]], values)
-        source = Source(f"({' UNION ALL BY NAME '.join(selects)})")
+        source, alike = _together(sources, [*computed[0]], values)
         several = needs.duplicates == "count"
         compiler = self._projecting(conditions, source, columns | alike, parameters, counted=several)
         projection = compiler.project(returns, items, window, written=True)
@@ -192,33 +192,41 @@ class UnrolledRun(PathBase):
         parameters: Parameters,
         late: set[str],
         computed: Mapping[str, ast.Expression],
-    ) -> tuple[Part, str, dict[str, SqlValue]]:
-        """Plan one version, and write SQL from its bindings, a view, to rows of what is ``used``, names by columns.
+    ) -> tuple[Part, Source, dict[str, SqlValue]]:
+        """Plan one version, and return, of its bindings, a view, rows of what is ``used``, names by columns.
 
         Paths that are put together of the rows left, ``late``, are the columns of :func:`_of_columns`.  What is
         ``computed`` are columns of their names, whose values are returned, too.
         """
         traces = {name: trace for name, trace in version.paths.items() if name in used}
         lists = {name: edges for name, edges in version.lists.items() if name in used}
-        lengths = {length_name(path): _length(trace) for path, trace in version.paths.items()}
+        lengths = {length_name(path): len(trace.edges) for path, trace in version.paths.items()}
 
-        def chosen(known: Mapping[str, SqlValue]) -> dict[str, str]:
-            found = {name: known[version.same.get(name, name)].sql for name in sorted(used) if name in known}
-            found |= {name: known[other].sql for name, other in version.same.items() if name in used}
-            found |= {name: _materialized(trace, bound, known) for name, trace in traces.items() if name not in late}
-            found |= {name: _edge_list(edges, known) for name, edges in lists.items()}
-            found |= {name: length.sql for name, length in lengths.items() if name in used}
-            chosen = {used[name]: sql for name, sql in found.items()}
+        def chosen(known: Mapping[str, SqlValue]) -> dict[str, SqlValue]:
+            found = {name: known[version.same.get(name, name)] for name in sorted(used) if name in known}
+            found |= {name: known[other] for name, other in version.same.items() if name in used}
+            whole = {name: _materialized(trace, bound, known) for name, trace in traces.items() if name not in late}
+            found |= {name: SqlValue(sql, PATH) for name, sql in whole.items()}
+            found |= {name: SqlValue(_edge_list(edges, known), list_of(EDGE)) for name, edges in lists.items()}
+            chosen = {used[name]: value for name, value in found.items()}
             for name in sorted(late & traces.keys()):
-                chosen |= _parts(used[name], traces[name], bound, known)
-            return chosen | ({"n": "b.n"} if needs.duplicates == "count" else {}) or {"one": "1"}
+                chosen |= {
+                    at: SqlValue(sql, INTEGER) for at, sql in _parts(used[name], traces[name], bound, known).items()
+                }
+            counted = {"n": column("n", INTEGER)} if needs.duplicates == "count" else {}
+            return chosen | counted
 
         beside = BesideBindings(self._snapshot)
-        compiler = self._projecting(bound, Source.of(view), lengths, parameters, beside=beside)
+        further = {length_name(path): _length(trace) for path, trace in version.paths.items()}
+        compiler = self._projecting(bound, Source.of(view), further, parameters, beside=beside)
         parts = tuple(computed.values())
-        sql, values = compiler.relation(chosen, {_computed_at(i): node for i, node in enumerate(parts)})
+        asked: dict[str, ast.Expression] = {used[name]: ast.Literal(n) for name, n in lengths.items() if name in used}
+        asked |= {_computed_at(i): node for i, node in enumerate(parts)}
+        if not (used or asked or needs.duplicates == "count"):
+            asked["one"] = ast.Literal(1)
+        rows, values = compiler.relation(chosen, asked)
         own = _with_facts(_needed(version, bound, needs, used, parts), bound, parts)
-        return Part(bound, self._planned(bound, own), own, beside.columns), sql, values
+        return Part(bound, self._planned(bound, own), own, beside.columns), rows, values
 
     def _of_there(self, prepared: Prepared, there: Mapping[str, Ids]) -> Prepared:
         """Return a query with plans of now, of each version where it has several."""
@@ -247,6 +255,9 @@ class UnrolledRun(PathBase):
                 matched = self._matched(part, f"{FIXED}{number}", len(prepared.parts), unasked=enough)
                 rows += matched.rows
                 stack.enter_context(matched.visible())
+                if (table := matched.table) is not None:
+                    self._tables[f"{FIXED}{number}"] = table
+                    stack.callback(self._tables.pop, f"{FIXED}{number}", None)
             yield
 
 
@@ -313,11 +324,11 @@ def _computed_at(number: int) -> str:
     return f"x{number}"
 
 
-def _alike(
-    selects: list[str], names: Sequence[str], values: list[dict[str, SqlValue]]
-) -> tuple[list[str], dict[str, SqlValue]]:
-    """Return SQL of rows in which what was computed of each version is of one type, and that by ``names``."""
-    chosen: list[list[str]] = [[] for _ in selects]
+def _together(
+    sources: Sequence[Source], names: Sequence[str], values: Sequence[Mapping[str, SqlValue]]
+) -> tuple[Source, dict[str, SqlValue]]:
+    """Return the rows of all versions, in which what was computed of each is of one type, and that by ``names``."""
+    chosen: list[list[str]] = [[] for _ in sources]
     columns: dict[str, SqlValue] = {}
     for number, name in enumerate(names):
         at = _computed_at(number)
@@ -326,10 +337,14 @@ def _alike(
         for mine, sql in zip(chosen, same, strict=True):
             mine.append(f"{sql} AS {at}")
         columns[name] = column(at, type, bases=bases_of(found))
-    if not columns:
-        return selects, columns
-    pairs = zip(selects, chosen, strict=True)
-    return [f"SELECT u.* REPLACE ({', '.join(mine)}) FROM ({select}) u" for select, mine in pairs], columns
+    selects = [source.sql for source in sources]
+    if columns:
+        pairs = zip(selects, chosen, strict=True)
+        selects = [f"SELECT u.* REPLACE ({', '.join(mine)}) FROM ({select}) u" for select, mine in pairs]
+    parts = [source.rows for source in sources]
+    alike = all(len({each[_computed_at(number)].type for each in values}) == 1 for number in range(len(names)))
+    united = Union(tuple(part for part in parts if part is not None)) if alike and None not in parts else None
+    return Source.made(f"({' UNION ALL BY NAME '.join(selects)})", rows=united), columns
 
 
 def _with_facts(needs: Wanted, bound: BoundPattern, parts: object) -> Wanted:

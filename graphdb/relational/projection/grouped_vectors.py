@@ -1,5 +1,5 @@
 """Rows of groups and of UNION, as what columns in memory are computed by: put together of the clauses that
-:mod:`graphdb.relational.projection.vectorized` translates.
+:mod:`graphdb.relational.projection.columns.translator` translates.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from graphdb.common.values.types import FLOAT, INTEGER, Column
+from graphdb.relational.projection.columns.values import HANDED_ON, KEYS
 from graphdb.relational.projection.relation import Source, rows_of
 from graphdb.relational.projection.sql import Projection
-from graphdb.relational.projection.vector_values import HANDED_ON, KEYS
 from graphdb.relational.vectors.algebra import Aggregate, Clause, ColumnOf, Constant, Inner, Lookup, Rows, Union, Vector
 from graphdb.sql.value import SqlValue
 

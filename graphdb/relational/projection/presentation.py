@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.values.types import LABEL_OF, Base, Column, Type
 from graphdb.sql.from_clause import NAMES_VIEW
+from graphdb.sql.joined import WHOLE_AND_REAL
 from graphdb.sql.types import durations
-from graphdb.sql.value import SqlValue, as_list, instant
+from graphdb.sql.value import SqlValue, as_list, instant, number
 
 
 def presented(relation: str, columns: tuple[Column, ...], *, ordered: bool = True) -> str:
@@ -17,7 +18,7 @@ def presented(relation: str, columns: tuple[Column, ...], *, ordered: bool = Tru
 
     With ``ordered`` its rows come as they are in the relation: a sort, which a table without an order does not need.
     """
-    shown = [_presented(f"q.c{i}", column.type, i) for i, column in enumerate(columns)]
+    shown = [_column(f"q.c{i}", column, i) for i, column in enumerate(columns)]
     joins = [join for each in shown for join in each.joins]
     chosen = [f"{each.sql} AS {quoted(column.sql_name)}" for each, column in zip(shown, columns, strict=True)]
     moved = joins or any(each.subquery for each in shown)  # DuckDB makes a join of a subquery, too
@@ -36,6 +37,17 @@ class _Shown:
     joins: Sequence[str] = ()
     subquery: bool = False
     """Whether a subquery is within it."""
+
+
+def shows_floats(column: Column) -> bool:
+    """Whether a column has integers and floating-point numbers, all of which a user of SQL sees as these."""
+    return column.type.base is Base.VALUE and column.bases == WHOLE_AND_REAL and not column.many
+
+
+def _column(sql: str, column: Column, i: int) -> _Shown:
+    if shows_floats(column):
+        return _Shown(number(SqlValue(sql, column.type)))
+    return _presented(sql, column.type, i)
 
 
 def _instants(value: SqlValue) -> SqlValue:

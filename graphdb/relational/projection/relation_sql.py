@@ -11,10 +11,10 @@ from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import INTEGER, NODE, Base, Type, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern
+from graphdb.relational.projection.columns.translator import Translator
 from graphdb.relational.projection.described import Described, asked, described, described_in
 from graphdb.relational.projection.late import BesideBindings
 from graphdb.relational.projection.relation import ORDER, VALUE, Relation, Source
-from graphdb.relational.projection.vectorized import Translator
 from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.expressions import ExpressionCompiler
@@ -60,10 +60,10 @@ class RelationCompiler:
 
     def relation(
         self,
-        chosen: Callable[[Mapping[str, SqlValue]], Mapping[str, str]],
+        chosen: Callable[[Mapping[str, SqlValue]], Mapping[str, SqlValue]],
         expressions: Mapping[str, ast.Expression] = MappingProxyType({}),
-    ) -> tuple[str, dict[str, SqlValue]]:
-        """Return SQL for the rows that fulfil the conditions, and what ``expressions`` are of each of these.
+    ) -> tuple[Source, dict[str, SqlValue]]:
+        """Return the rows that fulfil the conditions, and what ``expressions`` are of each of these.
 
         ``chosen`` names columns over them; expressions are columns of their names, too.
 
@@ -80,9 +80,11 @@ class RelationCompiler:
             value.many or value.can_fail or value.volatile or value.type.base is Base.ANY for value in values.values()
         ):
             raise NotSupportedError("what may fail is computed where it is asked for")
-        named = {**chosen(self._variables), **{name: value.sql for name, value in values.items()}}
-        columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in named.items())
-        return f"SELECT {columns} FROM {self._relation.source} b {rows.joins}{where_sql(where)}", values
+        named, relation = {**chosen(self._variables), **values}, self._relation
+        columns = ", ".join(f"{value.sql} AS {quoted(name)}" for name, value in named.items())
+        sql = f"SELECT {columns} FROM {relation.source} b {rows.joins}{where_sql(where)}"
+        vectors = self._translator().columns(relation.source, relation.where, named, expressions)
+        return Source.made(sql, relation.source, rows=vectors), values
 
     def select(
         self,

@@ -29,6 +29,7 @@ from graphdb.relational.vectors.numbers import (
 )
 from graphdb.relational.vectors.temporal import TEMPORAL, instants, is_instant
 from graphdb.relational.vectors.texts import LISTS, TEXTS, same_texts
+from graphdb.relational.vectors.unions import as_floats, numbers_of_case, numbers_there
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import filled, number_integers, taken
@@ -63,10 +64,49 @@ def evaluated(vector: Vector, frame: Frame, properties: Properties) -> arrow.Arr
             return taken(texts, numbers)
         case Operation(operator, (text,), constants) if operator in TEXTS:
             return TEXTS[operator](evaluated(text, frame, properties).decoded(), *constants)
+        case Operation("CASE of numbers" | "coalesce of numbers" as operator, operands):
+            choose = numbers_of_case if operator == "CASE of numbers" else numbers_there
+            return choose([evaluated(each, frame, properties) for each in operands], properties.unions())
+        case Operation("+" | "-" | "*" as operator, operands):
+            compute, most = _ARITHMETIC[operator]
+            return _computed(compute, most, [_operand(each, frame, properties) for each in operands], operands)
         case Operation(operator, operands):
-            return _OPERATORS[operator]([evaluated(operand, frame, properties) for operand in operands])
+            operand = _operand if operator in _OF_OPERANDS else evaluated
+            return _OPERATORS[operator]([operand(each, frame, properties) for each in operands])
         case LabelOf():
             raise AssertionError("its texts have numbers")
+
+
+def _operand(vector: Vector, frame: Frame, properties: Properties) -> arrow.Array:
+    """Return the values of an expression for an operator that makes others of them; one number for all rows once."""
+    if isinstance(vector, Constant) and isinstance(vector.value, int | float):
+        return arrow.numbers(np.broadcast_to(np.array(vector.value), len(frame)))
+    return evaluated(vector, frame, properties)
+
+
+def _most(vector: Vector, array: arrow.Array) -> float:
+    """Return what no integer of an expression exceeds in size, of which its values are given."""
+    found = _known_most(vector)
+    return largest(numeric(array)) if found is None else found
+
+
+def _known_most(vector: Vector) -> float | None:
+    """Return the same as far as it follows from the expression alone."""
+    match vector:
+        case Constant(bool()):
+            return None
+        case Constant(int(value)):
+            return float(abs(value))
+        case Operation("CASE", operands):
+            each = [_known_most(result) for result in _results(operands)]
+        case Operation("+" | "-" | "*" as operator, operands):
+            each = [_known_most(operand) for operand in operands]
+            known = [one for one in each if one is not None]
+            return _ARITHMETIC[operator][1](*known) if len(known) == len(each) else None
+        case _:
+            return None
+    known = [one for one in each if one is not None]
+    return max(known) if len(known) == len(each) else None
 
 
 def texts_by_numbers(
@@ -79,15 +119,24 @@ def texts_by_numbers(
     match vector:
         case LabelOf(code, names):
             return _labels(frame.column(code.name), names)
-        case Operation("CASE", operands):
-            results = [*operands[1::2], operands[-1]]
-            written = [each.value for each in results if isinstance(each, Constant) and isinstance(each.value, str)]
-            if len(written) == len(results):
-                holds = [_true(evaluated(condition, frame, properties)) for condition in operands[:-1:2]]
-                texts, number = _each_once(written)
-                which = np.select(holds, [np.int64(i) for i in range(len(holds))], np.int64(len(holds)))
-                return number[which], texts
+        case Operation("CASE", operands) if has_few_texts(vector):
+            written = [str(each.value) for each in _results(operands) if isinstance(each, Constant)]
+            holds = [_true(evaluated(condition, frame, properties)) for condition in operands[:-1:2]]
+            texts, number = _each_once(written)
+            which = np.select(holds, [np.int64(i) for i in range(len(holds))], np.int64(len(holds)))
+            return number[which], texts
     return None
+
+
+def has_few_texts(vector: Vector) -> bool:
+    """Whether an expression is one of some texts that it names."""
+    if not isinstance(vector, Operation) or vector.operator != "CASE":
+        return False
+    return all(isinstance(each, Constant) and isinstance(each.value, str) for each in _results(vector.operands))
+
+
+def _results(operands: tuple[Vector, ...]) -> list[Vector]:
+    return [*operands[1::2], operands[-1]]
 
 
 def _labels(codes: arrow.Array, names: Mapping[int, str]) -> tuple[NDArray[np.int64], arrow.Array]:
@@ -140,18 +189,17 @@ def _compared(compare: np.ufunc) -> Operator:
     return made
 
 
-def _computed(compute: np.ufunc, most: Callable[[float, float], float]) -> Operator:
-    def made(operands: list[arrow.Array]) -> arrow.Array:
-        if any(operand.type == arrow.FLOAT64 for operand in operands):
-            with np.errstate(over="ignore", invalid="ignore"):
-                found = compute(*map(_real, operands))
-            require(bool(np.isfinite(found).all()))
-            return arrow.numbers(found, both(*operands))
-        left, right = map(numeric, operands)
-        require(most(largest(left), largest(right)) < FITS)
-        return arrow.numbers(compute(left, right), both(*operands))
-
-    return made
+def _computed(
+    compute: np.ufunc, most: Callable[[float, float], float], operands: list[arrow.Array], of: tuple[Vector, ...]
+) -> arrow.Array:
+    """Return sums, differences or products; ``of`` are the expressions whose values the operands are."""
+    if any(operand.type == arrow.FLOAT64 for operand in operands):
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = compute(*map(_real, operands))
+        require(bool(np.isfinite(found).all()))
+        return arrow.numbers(found, both(*operands))
+    require(most(*map(_most, of, operands)) < FITS)
+    return arrow.numbers(compute(*map(numeric, operands)), both(*operands))
 
 
 def _divided(divide: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]) -> Operator:
@@ -187,7 +235,17 @@ def _real(array: arrow.Array) -> NDArray[np.float64]:
 
 
 def _as_real(operands: list[arrow.Array]) -> arrow.Array:
-    return arrow.numbers(_real(operands[0]), operands[0].valid)
+    (operand,) = operands
+    if arrow.is_union(operand.type):
+        data, there = as_floats(operand)
+        return arrow.numbers(data, None if there.all() else there)
+    return arrow.numbers(_real(operand), operand.valid)
+
+
+def _absent(operands: list[arrow.Array]) -> arrow.Array:
+    """Nulls of the type of some values."""
+    (operand,) = operands
+    return arrow.nulls(len(operand), operand.type)
 
 
 def _absolute(operands: list[arrow.Array]) -> arrow.Array:
@@ -324,6 +382,16 @@ def _path(operands: list[arrow.Array]) -> arrow.Array:
     return arrow.struct_array(lists, ["vertices", "codes"])
 
 
+_ARITHMETIC: Mapping[str, tuple[np.ufunc, Callable[[float, float], float]]] = {
+    "+": (np.add, lambda a, b: a + b),
+    "-": (np.subtract, lambda a, b: a + b),
+    "*": (np.multiply, lambda a, b: a * b),
+}
+"""What integers are computed by, and what no result exceeds in size, of what its operands do not."""
+
+_OF_OPERANDS = frozenset(("=", "<>", "<", "<=", ">", ">=", "//", "%", "/", "CASE"))
+"""Operators that none of their operands is handed on by."""
+
 _OPERATORS: Mapping[str, Operator] = {
     "=": _compared(np.equal),
     "<>": _compared(np.not_equal),
@@ -331,9 +399,6 @@ _OPERATORS: Mapping[str, Operator] = {
     "<=": _compared(np.less_equal),
     ">": _compared(np.greater),
     ">=": _compared(np.greater_equal),
-    "+": _computed(np.add, lambda a, b: a + b),
-    "-": _computed(np.subtract, lambda a, b: a + b),
-    "*": _computed(np.multiply, lambda a, b: a * b),
     "//": _divided(truncated),
     "%": _divided(np.fmod),
     "/": _ratio,
@@ -349,6 +414,7 @@ _OPERATORS: Mapping[str, Operator] = {
     "NOT": _not,
     "IS NULL": _is_null,
     "coalesce": _first_there,
+    "absent": _absent,
     "CASE": _case,
     "struct": _struct,
     "names": _names,

@@ -18,7 +18,7 @@ from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, Constant, Pr
 from graphdb.relational.vectors.expressions import evaluated, texts_by_numbers
 from graphdb.relational.vectors.frames import Frame
 from graphdb.relational.vectors.numbers import NotVectorized, is_repeated, multiplied, numeric, ordinal, require
-from graphdb.relational.vectors.unions import as_floats
+from graphdb.relational.vectors.unions import as_floats, sums_of_numbers
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import firsts_of, number_integers, number_pairs, numbered, taken
@@ -298,6 +298,9 @@ def aggregated(aggregate: Aggregate, groups: Groups, frame: Frame, properties: P
     if aggregate.operand is None:
         return arrow.numbers(sums(numbers, weighted, count))
     array = evaluated(aggregate.operand, frame, properties)
+    if arrow.is_union(array.type):
+        require(aggregate.function == "sum" and not aggregate.distinct)
+        return sums_of_numbers(array, numbers, weighted, count, sums)
     there = np.flatnonzero(array.is_valid()) if array.null_count else None
     if there is not None:
         numbers, weighted = numbers[there], None if weighted is None else weighted[there]

@@ -59,6 +59,7 @@ def multiplied(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.
 
 def largest(data: NDArray[np.int64]) -> float:
     """Return the largest absolute value of some integers; 0 of none."""
+    data = data[:1] if is_repeated(data) else data
     return float(max(abs(float(data.max())), abs(float(data.min())))) if data.size else 0.0
 
 

@@ -21,9 +21,10 @@ from graphdb.relational.vectors.algebra import (
     Vector,
 )
 from graphdb.relational.vectors.counted.compressed import compressed, without_columns_between
-from graphdb.relational.vectors.expressions import evaluated, fulfilled
+from graphdb.relational.vectors.expressions import evaluated, fulfilled, has_few_texts
 from graphdb.relational.vectors.frames import Frame, Maker, made_once
 from graphdb.relational.vectors.groups import aggregated, grouped
+from graphdb.relational.vectors.large import MANY, each_in_pieces, over_computed
 from graphdb.relational.vectors.lookups import counted_before, counts_before, inner_joined, looked_up, outer_joined
 from graphdb.relational.vectors.numbers import NotVectorized
 from graphdb.relational.vectors.order import ordered
@@ -108,10 +109,15 @@ def _frame(
         others, _ = _frame(rows.others, tables, properties, check, most, threads, products)
         check()
         return inner_joined(rows, frame, others, most), [*names, *(name for name, _ in rows.added)]
+    each = each_in_pieces(rows, tables, properties, check, threads)
+    if each is not None:
+        return Frame.of(each), each.column_names
     smaller = _compressed(rows, tables, properties, check, threads)
     if smaller is not None:
         rows, frame = smaller
     else:
+        if _rows_below(rows, tables) >= MANY and (over := over_computed(rows)) is not None:
+            rows = over
         join = rows.rows
         product = products.get(join) if isinstance(join, str) else None
         if product is not None:
@@ -147,8 +153,19 @@ def _computes(clause: Clause) -> bool:
     if clause.grouped or clause.window[1] is None:
         vectors += [vector for _, vector in clause.columns]
     return any(
-        isinstance(vector, Operation) and vector.operator not in ("edge", "edge of both", "path") for vector in vectors
+        isinstance(vector, Operation)
+        and vector.operator not in ("edge", "edge of both", "path")
+        and not (clause.grouped and has_few_texts(vector))
+        for vector in vectors
     )
+
+
+def _rows_below(clause: Clause, tables: Mapping[str, arrow.Table]) -> int:
+    """Return how many rows a clause's table has; 0 where it is over anything else."""
+    below: Rows = clause
+    while isinstance(below, Clause):
+        below = below.rows
+    return len(tables[below]) if isinstance(below, str) and below in tables else 0
 
 
 def _compressed(
@@ -175,7 +192,7 @@ def _compressed(
     try:
         return compressed(without_columns_between(clause), table, properties, check, threads)
     except NotVectorized:
-        if computed:
+        if computed and over_computed(clause) is None:
             raise
         return None
 

@@ -31,7 +31,7 @@ from graphdb.pattern.free import free_variables
 from graphdb.sql.compiler import Compiler, Forms
 from graphdb.sql.constants import list_sql
 from graphdb.sql.equivalence import once
-from graphdb.sql.joined import alternatives, are_numbers, cast, common, options, type_of
+from graphdb.sql.joined import WHOLE_AND_REAL, alternatives, are_numbers, cast, common, options, type_of
 from graphdb.sql.list_items import ItemRows, listed, quantified
 from graphdb.sql.types import maps, ranges
 from graphdb.sql.types.comparisons import compare
@@ -60,7 +60,7 @@ def items(c: Compiler, node: ast.Expression) -> SqlValue:
         The items differ in type.
     """
     value = c.anything(node)
-    if value.type.base is Base.ANY or lacks_offset(value) or (are_numbers(value.bases) and not value.many):
+    if value.type.base is Base.ANY or lacks_offset(value) or (_are_unlike(value) and not value.many):
         value = compute(c, node, list_of(ANY))
     if value.type.base is Base.NULL:
         return SqlValue("unnest(CAST(NULL AS INTEGER[]))", NULL)
@@ -68,6 +68,11 @@ def items(c: Compiler, node: ast.Expression) -> SqlValue:
         one = f"unnest(CASE WHEN {value.sql} IS NOT NULL THEN [{value.sql}] END)"
         return SqlValue(one, value.type, bases=value.bases)
     return SqlValue(f"unnest({value.sql})", value.type.element or NULL, bases=value.bases)
+
+
+def _are_unlike(value: SqlValue) -> bool:
+    """Whether a value, or a list's items, are decimals beside other numbers."""
+    return are_numbers(value.bases) and value.bases != WHOLE_AND_REAL
 
 
 def appended(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Expression) -> SqlValue:

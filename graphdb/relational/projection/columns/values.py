@@ -1,4 +1,4 @@
-"""Values that :mod:`graphdb.relational.projection.vectorized` translates: which are columns as SQL has them."""
+"""Values that :mod:`graphdb.relational.projection.columns.translator` translates: which are columns as SQL has them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from math import isfinite
 from graphdb.common.values.types import FLOAT, INTEGER, Base, Type, list_of
 from graphdb.grammar import syntax as ast
 from graphdb.relational.vectors.algebra import ColumnOf, Constant, Operation, Vector
+from graphdb.sql.joined import WHOLE_AND_REAL
 from graphdb.sql.value import SqlValue
 
 PLAIN = {Base.NODE, Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED}
@@ -78,6 +79,11 @@ def require(condition: bool) -> None:
         raise Unknown
 
 
+def is_handed_on(base: Base, value: SqlValue) -> bool:
+    """Whether values of a type are columns as SQL has them; of several types, what SQL yields says of which."""
+    return base in HANDED_ON or (base is Base.VALUE and value.bases == WHOLE_AND_REAL)
+
+
 def column_of(value: SqlValue) -> Typed:
     """Return a value that is a column, or says whether one is above 0."""
     require(not value.many and value.shared is None)
@@ -89,7 +95,7 @@ def column_of(value: SqlValue) -> Typed:
         return Operation("edge of both" if both else "edge", (*map(ColumnOf, columns), ordinal)), Base.EDGE
     if value.type.base is Base.PATH and value.parts and value.column is None:
         return Operation("path", tuple(map(ColumnOf, value.parts))), Base.PATH
-    require(value.column is not None and value.type.base in HANDED_ON)
+    require(value.column is not None and is_handed_on(value.type.base, value))
     return ColumnOf(value.column or ""), value.type.base
 
 

@@ -13,14 +13,19 @@ from graphdb.common.stopping import checked
 from graphdb.common.values.types import Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.relational.projection.late import late_property
-from graphdb.relational.projection.operations import duration, list_operation, part_between, text_operation
-from graphdb.relational.projection.relation import GROUP, ORDER, Relation, Source, rows_of
-from graphdb.relational.projection.sql import Compiled
-from graphdb.relational.projection.vector_values import (
+from graphdb.relational.projection.columns.numbers import (
+    NUMBERS,
+    arithmetic,
+    chosen,
+    comparison,
+    first_of,
+    number,
+    real,
+)
+from graphdb.relational.projection.columns.operations import duration, list_operation, part_between, text_operation
+from graphdb.relational.projection.columns.values import (
     COMPARED,
     HANDED_ON,
-    INSTANTS,
     KEYS,
     OF_VERTICES,
     ORDERED,
@@ -31,11 +36,14 @@ from graphdb.relational.projection.vector_values import (
     Unknown,
     column_of,
     constant,
+    is_handed_on,
     is_key,
     require,
-    same_texts,
     type_of_aggregate,
 )
+from graphdb.relational.projection.late import late_property
+from graphdb.relational.projection.relation import GROUP, ORDER, Relation, Source, rows_of
+from graphdb.relational.projection.sql import Compiled
 from graphdb.relational.snapshot import Snapshot
 from graphdb.relational.vectors.algebra import (
     Aggregate,
@@ -153,6 +161,8 @@ class Translator:
                 vector, base = self._value(order.expression)
             except Unknown:
                 return None
+            if base is Base.VALUE:
+                vector, base = real((vector, base)), Base.FLOAT
             if base not in ORDERED:
                 return None
             keys.append(Key(vector, order.descending, order.nulls_first))
@@ -185,7 +195,8 @@ class Translator:
     def _computed(self, node: ast.Expression, value: SqlValue) -> Vector:
         """Return an expression of plain values, which SQL yields as ``value``."""
         vector, base = self._value(node)
-        require(base in PLAIN - {Base.NODE} and base is value.type.base and not value.many)
+        plain = base in PLAIN - {Base.NODE} or (base is Base.VALUE and is_handed_on(base, value))
+        require(plain and base is value.type.base and not value.many)
         return vector
 
     def of_groups(
@@ -215,7 +226,7 @@ class Translator:
         if value.type.base in STRUCTS and node not in self.known:
             return self._struct(node, value)
         vector, base = self._value(node)
-        require(base in HANDED_ON and base is value.type.base and not value.many)
+        require(is_handed_on(base, value) and base is value.type.base and not value.many)
         return vector
 
     def _item_of_group(self, item: ast.ReturnItem, value: SqlValue) -> Vector | Aggregate:
@@ -278,12 +289,15 @@ class Translator:
             case ast.Case(None, branches, None) if node.name.lower() == "count" and not node.distinct:
                 return Aggregate("sum", self._counted_case(branches), matches=self.matches)
         vector, base = self._value(node.arguments[0])
-        match node.name.lower():
+        name = node.name.lower()
+        if base is Base.VALUE and (name == "avg" or (name == "count" and not node.distinct)):
+            vector, base = real((vector, base)), Base.FLOAT
+        match name:
             case "count":
                 require(base in (KEYS if node.distinct else HANDED_ON))
                 return Aggregate("count", vector, node.distinct, None if node.distinct else self.matches)
             case "sum" | "avg" as function:
-                require(base in (Base.INTEGER, Base.FLOAT) and not node.distinct)
+                require(base in NUMBERS and not node.distinct)
                 return Aggregate(function, vector, matches=self.matches)
             case "min" | "max" as function:
                 require(base in COMPARED - {Base.MOMENT} | {Base.FLOAT})
@@ -339,22 +353,20 @@ class Translator:
             case ast.Comparison():
                 return self._comparison(node), Base.BOOLEAN
             case ast.Binary("+" | "-" | "*" | "/" as operator, left, right):
-                return self._arithmetic(operator, left, right)
+                return arithmetic(operator, self._value(left), self._value(right))
             case ast.Binary("%", left, right):
                 return Operation("%", (self._integer(left), self._integer(right))), Base.INTEGER
             case ast.IsNull(operand, negated):
                 absent = Operation("IS NULL", (self._value(operand)[0],))
                 return Operation("NOT", (absent,)) if negated else absent, Base.BOOLEAN
             case ast.FunctionCall(name, arguments) if name.lower() == "coalesce" and arguments:
-                values = [self._value(argument) for argument in arguments]
-                bases = {base for _, base in values}
-                require(len(bases) == 1 and bases <= PLAIN)
-                return Operation("coalesce", tuple(vector for vector, _ in values)), values[0][1]
+                return first_of([self._value(argument) for argument in arguments])
             case ast.FunctionCall(name, (argument,)) if name.lower() in ("tofloat", "abs"):
                 vector, base = self._number(argument)
                 if name.lower() == "abs":
+                    require(self._value(argument)[1] is base)
                     return Operation("abs", (vector,)), base
-                return Operation("toFloat", (vector,)), Base.FLOAT
+                return real((vector, base)), Base.FLOAT
             case ast.FunctionCall(name, (argument,)) if name.lower() in ("round", "floor", "ceil"):
                 return Operation(name.lower(), (self._number(argument)[0],)), Base.FLOAT
             case ast.FunctionCall(name, (ast.Literal(str(unit)), day)) if name.lower() == "date.truncate":
@@ -369,7 +381,7 @@ class Translator:
                 return self._label(edge), Base.STRING
             case ast.FunctionCall(name, (ast.MapLiteral(items),)) if name.lower() == "duration":
                 return duration({key.text: self._integer(part) for key, part in items}), Base.DURATION
-            case ast.Case(operand, branches, otherwise) if otherwise is not None:
+            case ast.Case(operand, branches, otherwise):
                 return self._case(operand, branches, otherwise)
         raise Unknown
 
@@ -422,47 +434,27 @@ class Translator:
         return Operation(found.operator, (vector,)), Base.INTEGER
 
     def _number(self, node: ast.Expression) -> Typed:
-        vector, base = self._value(node)
-        require(base in (Base.INTEGER, Base.FLOAT))
-        return vector, base
+        return number(self._value(node))
 
     def _case(
         self,
         operand: ast.Expression | None,
         branches: Iterable[tuple[tuple[ast.Expression, ...], ast.Expression]],
-        otherwise: ast.Expression,
+        otherwise: ast.Expression | None,
     ) -> Typed:
-        operands: list[Vector] = []
-        last, base = self._value(otherwise)
-        require(base in (Base.INTEGER, Base.FLOAT, Base.BOOLEAN, Base.STRING))
+        each: list[tuple[Vector, Typed]] = []
         for conditions, result in branches:
             if operand is not None:
                 conditions = tuple(ast.Comparison(("=",), (operand, value)) for value in conditions)
             tested = tuple(map(self._condition, conditions))
-            vector, other = self._value(result)
-            require(other is base)
-            operands += [tested[0] if len(tested) == 1 else Operation("OR", tested), vector]
-        return Operation("CASE", (*operands, last)), base
-
-    def _arithmetic(self, operator: str, left: ast.Expression, right: ast.Expression) -> Typed:
-        (one, base), (other, type) = self._value(left), self._value(right)
-        require({base, type} <= {Base.INTEGER, Base.FLOAT})
-        integral = base is type is Base.INTEGER
-        operator = "//" if integral and operator == "/" else operator
-        return Operation(operator, (one, other)), Base.INTEGER if integral else Base.FLOAT
+            each.append((tested[0] if len(tested) == 1 else Operation("OR", tested), self._value(result)))
+        absent = otherwise is None or (isinstance(otherwise, ast.Literal) and otherwise.value is None)
+        return chosen(each, None if absent or otherwise is None else self._value(otherwise))
 
     def _comparison(self, node: ast.Comparison) -> Vector:
         operands = list(map(self._compared, node.operands))
-        parts = []
-        for operator, (left, base), (right, other) in zip(node.operators, operands, operands[1:], strict=False):
-            if base is other is Base.STRING and operator in ("=", "<>"):
-                same = same_texts(left, right)
-                parts.append(same if operator == "=" else Operation("NOT", (same,)))
-                continue
-            fits = (base is other and base in COMPARED) or {base, other} == INSTANTS
-            fits = fits or {base, other} <= {Base.INTEGER, Base.FLOAT}
-            require(fits or (base is other is Base.NODE and operator in ("=", "<>")))
-            parts.append(Operation(operator, (left, right)))
+        pairs = zip(node.operators, operands, operands[1:], strict=False)
+        parts = [comparison(operator, left, right) for operator, left, right in pairs]
         return parts[0] if len(parts) == 1 else Operation("AND", tuple(parts))
 
     def _compared(self, node: ast.Expression) -> Typed:

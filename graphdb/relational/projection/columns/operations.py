@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from graphdb.common.values.types import Base
 from graphdb.grammar import syntax as ast
-from graphdb.relational.projection.vector_values import Typed, require, times
+from graphdb.relational.projection.columns.values import Typed, require, times
 from graphdb.relational.vectors.algebra import Constant, Operation, Vector
 
 _GROWS = 8

@@ -1,0 +1,1 @@
+"""Clauses as what columns in memory are computed by, beside their SQL."""

@@ -1,0 +1,165 @@
+"""Clauses that compute something of each of many rows: a piece of these at a time, on several threads.
+
+What an operator makes of a piece is still in the processor's cache when the next one takes it, and operators run
+without the interpreter's lock (vectorized execution: Boncz, Zukowski and Nes, *MonetDB/X100*, CIDR 2005, section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from graphdb.common import arrow
+from graphdb.relational.vectors.algebra import (
+    Aggregate,
+    Clause,
+    ColumnOf,
+    Operation,
+    PropertyOf,
+    Vector,
+    names_of,
+)
+from graphdb.relational.vectors.counted.compressed import without_columns_between
+from graphdb.relational.vectors.expressions import evaluated, fulfilled, has_few_texts
+from graphdb.relational.vectors.frames import Frame
+from graphdb.relational.vectors.numbers import NotVectorized
+from graphdb.relational.vectors.pieces import in_pieces
+from graphdb.snapshot.properties import Properties
+
+_PIECE = 1 << 15
+"""Rows of a piece: some columns of them fit into a cache of a megabyte."""
+
+_SHARED = 1 << 19
+"""Rows from which on several threads compute pieces, of twice as many rows: with fewer they wait for one another
+between short operations."""
+
+MANY = 1 << 15
+"""Rows from which on pieces are worth while."""
+
+_LOCAL = {
+    *"= <> < <= > >= + - * // % / AND OR NOT CASE coalesce absent equals".split(),
+    *("IS NULL", "same text", "toInteger of floats", "CASE of numbers", "coalesce of numbers"),
+    *("toFloat", "abs", "round", "floor", "ceil", "year", "quarter", "month", "day"),
+}
+"""Operators whose results are columns of numbers, truth values or texts of a clause, each of its own row alone."""
+
+
+def is_computed(vector: Vector | Aggregate | None) -> bool:
+    """Whether an expression is one that pieces are computed of."""
+    return isinstance(vector, Operation) and _is_local(vector)
+
+
+def _is_local(vector: Vector) -> bool:
+    if isinstance(vector, Operation):
+        return vector.operator in _LOCAL and all(map(_is_local, vector.operands))
+    return True
+
+
+def each_in_pieces(
+    clause: Clause, tables: Mapping[str, arrow.Table], properties: Properties, check: Callable[[], None], threads: int
+) -> arrow.Table | None:
+    """Return what a clause makes of each of the rows of a table; None where it is none of that kind.
+
+    Raises
+    ------
+    NotVectorized
+        SQL has to compute it.
+    """
+    if clause.grouped or clause.order or clause.numbered or clause.window != (0, None):
+        return None
+    below = clause.rows
+    while isinstance(below, Clause):
+        below = below.rows
+    table = tables.get(below) if isinstance(below, str) else None
+    if table is None or len(table) < MANY:
+        return None
+    try:
+        clause = without_columns_between(clause)
+    except NotVectorized:
+        return None
+    columns = {name: vector for name, vector in clause.columns if not isinstance(vector, Aggregate)}
+    vectors = [*columns.values(), *clause.where]
+    if not isinstance(clause.rows, str) or not any(map(is_computed, vectors)) or not all(map(_is_local, vectors)):
+        return None
+    table, vectors = _with_properties(table, vectors, properties)
+    columns = dict(zip(columns, vectors, strict=False))
+    where = tuple(vectors[len(columns) :])
+    taken = sorted({name for vector in vectors for name in names_of(vector)})
+    table = table.select(taken)
+    whole = {} if where else {name: table.column(v.name) for name, v in columns.items() if isinstance(v, ColumnOf)}
+
+    size, threads = (_PIECE, 1) if len(table) < _SHARED else (2 * _PIECE, threads)
+
+    def made(number: int) -> dict[str, arrow.Array]:
+        frame = fulfilled(where, Frame.of(table.part(number * size, size)), properties)
+        return {name: evaluated(vector, frame, properties) for name, vector in columns.items() if name not in whole}
+
+    pieces = in_pieces(made, -(-len(table) // size), threads, check)
+    found: dict[str, arrow.ChunkedArray] = {}
+    for name in columns:
+        chunks = [] if name in whole else [piece[name] for piece in pieces]
+        if len({chunk.type for chunk in chunks}) > 1:
+            raise NotVectorized
+        found[name] = whole[name] if name in whole else arrow.ChunkedArray(chunks)
+    return arrow.table(found)
+
+
+def _with_properties(
+    table: arrow.Table, vectors: list[Vector], properties: Properties
+) -> tuple[arrow.Table, list[Vector]]:
+    """Return rows with the properties that expressions look up as columns, and the expressions over these."""
+    looked_up = list(dict.fromkeys(each for vector in vectors for each in _properties_of(vector)))
+    properties.read_ahead(each.label for each in looked_up)
+    names: dict[Vector, Vector] = {}
+    for number, each in enumerate(looked_up):
+        name, ids = f"property {number}", table.column(each.vertex.name)
+        source = properties.source(each.label, len(ids))
+        table = table.append_column(name, properties.gather(each.label, ids) if source is None else source.delayed(ids))
+        names[each] = ColumnOf(name)
+    return table, [_with(vector, names) for vector in vectors]
+
+
+def _with(vector: Vector, names: Mapping[Vector, Vector]) -> Vector:
+    if isinstance(vector, Operation):
+        return replace(vector, operands=tuple(_with(operand, names) for operand in vector.operands))
+    return names.get(vector, vector) if isinstance(vector, PropertyOf) else vector
+
+
+def _properties_of(vector: Vector) -> list[PropertyOf]:
+    if isinstance(vector, Operation):
+        return [each for operand in vector.operands for each in _properties_of(operand)]
+    return [vector] if isinstance(vector, PropertyOf) else []
+
+
+def over_computed(clause: Clause) -> Clause | None:
+    """Return a clause that groups rows of a table over one that computes what it takes of each; None for others."""
+    vectors = [each.operand if isinstance(each, Aggregate) else each for _, each in clause.columns]
+    if not clause.grouped or not any(map(is_computed, vectors)):
+        return None
+    names: dict[Vector, str] = {}
+
+    def named(vector: Vector) -> Vector:
+        if is_computed(vector) and not has_few_texts(vector):  # those go by numbers
+            return ColumnOf(names.setdefault(vector, f"computed {len(names)}"))
+        return vector
+
+    columns = [
+        (name, replace(each, operand=each.operand and named(each.operand), order=each.order and named(each.order)))
+        if isinstance(each, Aggregate)
+        else (name, named(each))
+        for name, each in clause.columns
+    ]
+    passed = {name for _, each in columns for name in _taken(each)}.difference(names.values())
+    below = Clause(
+        clause.rows,
+        clause.where,
+        (*((name, ColumnOf(name)) for name in sorted(passed)), *((name, vector) for vector, name in names.items())),
+    )
+    return replace(clause, rows=below, where=(), columns=tuple(columns))
+
+
+def _taken(each: Vector | Aggregate) -> set[str]:
+    if not isinstance(each, Aggregate):
+        return names_of(each)
+    vectors = [vector for vector in (each.operand, each.order) if vector is not None]
+    return {name for vector in vectors for name in names_of(vector)} | ({each.matches} if each.matches else set())
