@@ -279,7 +279,7 @@ class Counter:
     ) -> tuple[Ints, Ints] | None:
         """The vertices of the plan's one output, and the matches of each; as :meth:`count`, of a share or all."""
         prepared = self._ready(plan, False, watch)
-        if not isinstance(prepared, DeviceCount):
+        if prepared is None:
             return None
         counted = prepared.run_by_vertex(watch, share)
         self.milliseconds = prepared.milliseconds

@@ -29,10 +29,15 @@ def total(root: Weight, ranks: Ranks, filters: tuple[Ints, ...]) -> int:
     """
     if not root.messages:
         return len(candidates_of(root, filters)) if root.filters else 0
+    return int(by_rank(root, ranks, filters).sum())
+
+
+def by_rank(root: Weight, ranks: Ranks, filters: tuple[Ints, ...]) -> Ints:
+    """A weight by rank, int64 [ranks]; raises :class:`TooWide` where what it adds up to may not fit 64 bits."""
     numbers, sizes = _values(root, ranks, filters)
     if float(sizes.sum()) > EXACT:
         raise TooWide("numbers that may not fit 64 bits")
-    return int(numbers.sum())
+    return numbers
 
 
 def _values(weight: Weight, ranks: Ranks, filters: tuple[Ints, ...]) -> tuple[Ints, Floats]:

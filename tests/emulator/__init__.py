@@ -256,8 +256,8 @@ class Module:
         def launch(
             grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...], shared_mem: int = 0
         ) -> None:
-            cells = (ctypes.c_ulonglong * 20)()
-            assert len(arguments) <= 20
+            cells = (ctypes.c_ulonglong * 24)()
+            assert len(arguments) <= len(cells)
             _machine.launch()
             if shared_mem > _machine.shared:
                 raise Failure(f"{name} asks for {shared_mem} bytes of shared memory", status=1)

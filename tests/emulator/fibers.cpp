@@ -31,6 +31,7 @@ typedef void (*Kernel)(unsigned long long, unsigned long long, unsigned long lon
                        unsigned long long, unsigned long long, unsigned long long, unsigned long long,
                        unsigned long long, unsigned long long, unsigned long long, unsigned long long,
                        unsigned long long, unsigned long long, unsigned long long, unsigned long long,
+                       unsigned long long, unsigned long long, unsigned long long, unsigned long long,
                        unsigned long long, unsigned long long, unsigned long long, unsigned long long);
 
 struct Barrier { int expected, arrived; unsigned long long generation; };
@@ -115,7 +116,7 @@ static void body() {
   for (;;) {
     const unsigned long long *a = arguments;
     kernel(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14], a[15], a[16],
-           a[17], a[18], a[19]);
+           a[17], a[18], a[19], a[20], a[21], a[22], a[23]);
     running->done = true;
     ++progress;
     yield();

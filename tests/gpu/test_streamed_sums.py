@@ -33,6 +33,7 @@ from tests import emulator
 from tests.emulator.pool import PoolOfPieces
 from tests.gpu.executors import WHERE
 from tests.gpu.patterns import EXAMPLES, HOST, PATTERNS, Edges, graph_of, pattern_of
+from tests.oracle.test_duplicates import counts_of
 
 SIZE, EDGES = 300, 3_000
 BETWEEN: Edges = ((0, 1), (0, 2), (0, 3), (4, 1), (4, 2), (4, 3))
@@ -188,6 +189,31 @@ def test_shares_of_the_roots_add_up(device: str) -> None:
         parts = [found.totals(Control(), share) for share in ((0, 40), (40, 40), (40, 290), (290, division.units))]
         sums = {part: sum(each[part] for each in parts if each) for part in parts[0] or {}}
         assert added_up(plan.counting.terms, sums) == HOST.count(plan)
+
+
+@pytest.mark.parametrize(
+    ("shape", "part", "one_way"), [("square", 2, False), ("square", 5, True), ("square", 8, False)]
+)
+def test_counts_by_vertex(device: str, shape: str, part: int, one_way: bool) -> None:
+    """Numbers of each root beside what is added up of edges; shares of the roots are theirs alone."""
+    graph, label = graph_of(SIZE, EDGES, part)
+    sets = (None, np.arange(0, SIZE, 2)) if part == 5 else ()
+    pattern = directed(SHAPES[shape], label) if one_way else pattern_of(SHAPES[shape], label, sets)
+    for vertex in ("v0",) if one_way else ("v0", "v1"):
+        counted = replace(pattern, outputs=(vertex,), count_only=False, duplicates="count")
+        wanted = {root: number for (root,), number in counts_of(counted, graph, HOST, "never").items()}
+        plan = make_plan(counted, graph, counting="always")
+        assert plan.counting is not None
+        with within(needed(plan) // part + 8 * SIZE) as executor:
+            found = executor._counter.count_by_vertex(plan, Control())
+            assert dict(zip(*(column.tolist() for column in found), strict=True)) == wanted
+            count = prepared(executor, plan)
+            assert count.passes is not None
+            assert len(count.passes.bounds) > 2 or part == 2
+            units = count.division().units
+            shares = [count.run_by_vertex(Control(), each) for each in ((0, 40), (40, 40), (40, units))]
+            assert sum(len(each[0]) for each in shares if each) == len(wanted)
+            assert {v: n for each in shares if each for v, n in zip(*map(list, each), strict=True)} == wanted
 
 
 def test_memory_that_others_have_taken(device: str) -> None:

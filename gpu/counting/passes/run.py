@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.code.launch import VARIANTS, Device, Module, StopFlag
-from graphdb.gpu.counting.linear import total
+from graphdb.gpu.counting.linear import by_rank, total
 from graphdb.gpu.counting.lists import ranks_of
 from graphdb.gpu.counting.passes.blocks import HIGH, LOW, OFFSETS, blocks_of, planes_of_roots
 from graphdb.gpu.counting.passes.pipeline import SIDES, through
@@ -76,7 +76,9 @@ class StreamedCount:
     _ranks: Ranks = field(init=False)
     _lengths: Lengths = field(init=False)
     _known: dict[Part, int] = field(init=False)
-    """What the linear parts add up to."""
+    """What the linear parts add up to, …"""
+    _rooted: dict[Part, Ints] = field(init=False)
+    """… and those by vertex: for each rank."""
     _bits: dict[Weight, Any] = field(init=False, default_factory=dict)
     _module: Module = field(init=False)
     _running: threading.Lock = field(init=False, default_factory=threading.Lock)
@@ -91,8 +93,11 @@ class StreamedCount:
             macros = {"THREADS": self._threads, "HALVES": int(halves)}
             self._module = device.module("count_ranges", macros, check=self.check)
             self._ranks = ranks_of(self.graph, plan.partitions, plan.vertices)
-            linear = (part for part in parts_of(plan.terms) if part not in self.found.sent)
-            self._known = {part: part.multiple * total(part.root, self._ranks, plan.filters) for part in linear}
+            linear = [part for part in parts_of(plan.terms) if part not in self.found.sent]
+            known = {part: by_rank(part.root, self._ranks, plan.filters) for part in linear if part.rooted}
+            self._rooted = known
+            summed = {part: total(part.root, self._ranks, plan.filters) for part in linear if not part.rooted}
+            self._known = {part: part.multiple * number for part, number in summed.items()}
             for sent in self.found.sent.values():
                 for weight in (sent.root, sent.middle, sent.end):
                     if weight is not None and weight.filters and weight not in self._bits:
@@ -123,47 +128,70 @@ class StreamedCount:
             The budget, or what is free of it, has no room for a block and two segments.
         """
         with self._running, self.device.active():
-            cells = self._launched(watch, share)
+            cells, _ = self._launched(watch, share)
         if (cells[1].view(np.float64) > EXACT).any():
             return None
         sums = {part: int(cells[0, at]) * part.multiple for at, part in enumerate(self.found.sent)}
         known = self._known if share is None or share[0] == 0 else dict.fromkeys(self._known, 0)
         return {part: {**known, **sums}[part] for part in parts_of(self._terms)}
 
+    def run_by_vertex(self, watch: Watch, share: Share | None = None) -> tuple[Ints, Ints] | None:
+        """As :meth:`graphdb.gpu.counting.run.DeviceCount.run_by_vertex`; raises what :meth:`totals` does."""
+        with self._running, self.device.active():
+            cells, by_root = self._launched(watch, share)
+        sizes = dict(zip(self.found.sent, cells[1].view(np.float64).tolist(), strict=True))
+        sums = dict(zip(self.found.sent, cells[0].tolist(), strict=True))
+        numbers, greatest = np.zeros(len(self._ranks.vertices), np.int64), 0
+        for term in self._terms:
+            rooted, *others = term.parts
+            factor = term.coefficient * rooted.multiple
+            for part in others:
+                factor *= self._known[part] if part in self._known else sums[part] * part.multiple
+            values = self._rooted[rooted] if rooted in self._rooted else by_root[rooted]
+            greatest += abs(factor) * (int(sizes[rooted]) + 1 if rooted in sizes else int(values.max(initial=0)))
+            if greatest >= EXACT / 2:
+                return None
+            numbers += factor * values
+        first, last = share or (0, len(numbers))
+        matched = first + np.flatnonzero(numbers[first:last])
+        return self._ranks.vertices[matched], numbers[matched]
+
     def division(self) -> Division:
         """How sums divide by the ranks that are their roots."""
         ranked = self._ranks.relations[self.found.roots]
         return Division("vertices", len(self._ranks.vertices), lambda: 1.0 + ranked.work())
 
-    def _launched(self, watch: Watch, share: Share | None) -> Ints:
-        """What all parts tell, sums and estimates: in the most memory that can be had."""
+    def _launched(self, watch: Watch, share: Share | None) -> tuple[Ints, dict[Part, Ints]]:
+        """What all parts tell, sums and estimates, and of those by vertex numbers by rank: in what memory there is."""
         memory = self.device.memory
         if share is not None and share[0] >= share[1]:
-            return np.zeros_like(self._answer)
+            nothing = np.zeros(len(self._ranks.vertices), np.int64)
+            return np.zeros_like(self._answer), {part: nothing for part in self.found.sent if part.rooted}
         for passes in self._possible(share):
             try:
                 return self._in_passes(passes, watch)
             except MemoryLimitError:
                 _log.info("sums are counted in smaller passes: memory is not free in pieces of these")
             memory.evict(None)
+        least = least_room(self._lengths) + self.found.kept(len(self._ranks.vertices))
         raise MemoryLimitError(
-            f"sums need {least_room(self._lengths):,} bytes on the device cuda:{self.device.number}, and "
+            f"sums need {least:,} bytes on the device cuda:{self.device.number}, and "
             f"{memory.free_bytes():,} of its budget of {memory.budget:,} are free",
             hint='raise device_memory, or use device="cpu"',
         )
 
     def _possible(self, share: Share | None) -> Iterator[Passes]:
         """The passes for less and less memory, as far as so much can be had."""
-        memory = self.device.memory
+        memory, kept = self.device.memory, self.found.kept(len(self._ranks.vertices))
         for part in PARTS:
-            room = int(part * room_of(memory.budget))
+            room = int(part * room_of(memory.budget)) - kept
             passes = known_passes(self.graph, self._lengths, room) if share is None else None
             if share is not None:
                 passes = passes_of(self._lengths, room, share)
-            if passes is not None and memory.reserve(passes.room) >= passes.room:
+            if passes is not None and memory.reserve(passes.room + kept) >= passes.room + kept:
                 yield passes
 
-    def _in_passes(self, passes: Passes, watch: Watch) -> Ints:
+    def _in_passes(self, passes: Passes, watch: Watch) -> tuple[Ints, dict[Part, Ints]]:
         """Go through the lists, and wait for what all parts tell."""
         device, memory, parts = self.device, self.device.memory, len(self.found.sent)
         relations = self._ranks.relations
@@ -172,6 +200,9 @@ class StreamedCount:
         cells = memory.empty((2 + SIDES) * parts, np.int64)
         windows = blocks.window(device, passes), roots.segments(device, passes)
         cells.fill(0)
+        by_root = {part: memory.empty(len(self._ranks.vertices), np.uint64) for part in self.found.sent if part.rooted}
+        for numbers in by_root.values():
+            numbers.fill(0)
 
         def launch(number: int, bases: list[list[int]], side: int) -> None:
             pass_number, segment = passes.steps[number]
@@ -179,8 +210,9 @@ class StreamedCount:
             lists = (*_addresses(bases[1], 0, len(self._ranks.vertices)), *_addresses(bases[0], *bounds))
             if number >= SIDES:
                 cells[(2 + side) * parts : (3 + side) * parts].fill(0)
-            for at, sent in enumerate(self.found.sent.values()):
-                own = tuple(address(cells) + 8 * (row * parts + at) for row in (0, 1, 2 + side))
+            for at, (part, sent) in enumerate(self.found.sent.items()):
+                sums, sizes, following = (address(cells) + 8 * (row * parts + at) for row in (0, 1, 2 + side))
+                own = sums, sizes, address(by_root.get(part)), following
                 self._launch(sent, lists, passes.segments[segment], bounds, own)
 
         begin = device.event()
@@ -189,7 +221,7 @@ class StreamedCount:
         end = device.event()
         wait_for(end, watch, self.stop, lambda: None)
         self.milliseconds, self.passes = device.milliseconds(begin, end), passes
-        return self._answer.copy()
+        return self._answer.copy(), {part: numbers.get().view(np.int64) for part, numbers in by_root.items()}
 
     def _launch(
         self,
@@ -199,7 +231,7 @@ class StreamedCount:
         bounds: tuple[int, int],
         cells: tuple[int, ...],
     ) -> None:
-        """Start a kernel; ``cells`` are the addresses of its part's sum, the estimate, and the next root."""
+        """Start a kernel; ``cells``: addresses of its part's sum, the estimate, the roots' own and the next root."""
         first_root = max(segment[0], bounds[0]) if sent.mirrored else segment[0]
         roots = segment[1] - first_root
         if roots < 1:

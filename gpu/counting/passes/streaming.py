@@ -2,7 +2,7 @@
 they are expected to take and to copy.
 
 That is the square and its like: roots send ones along the lists of their neighbours, and a power of what arrives is
-added up; other terms may be linear.
+added up, over all roots or for each; other terms may be linear.
 """
 
 from __future__ import annotations
@@ -61,6 +61,10 @@ class Streamable:
     along: Relation
     sent: Mapping[Part, Sent]
 
+    def kept(self, ranks: int) -> int:
+        """Bytes on the device of the numbers that are added up for each root."""
+        return 8 * ranks * sum(part.rooted for part in self.sent)
+
     @property
     def mirrored(self) -> bool:
         """Whether no part counts receivers behind their roots."""
@@ -71,7 +75,7 @@ def streamable(plan: CountingPlan) -> Streamable | None:
     """What is counted in passes; None where there is anything else to count."""
     sent, relations = dict[Part, Sent](), set[tuple[Relation, Relation]]()
     for part in parts_of(plan.terms):
-        if part.rooted or part.clique or part.root.loops:
+        if part.clique or part.root.loops:
             return None
         if not part.levels:
             if not is_linear(part.root) or part.root.is_one:
@@ -193,7 +197,7 @@ class Streaming:
         ranks, longest = len(lengths.roots), max(int(each.sum()) for each in (lengths.roots, lengths.holding))
         if ranks > WIDE or longest >= 1 << 32 or (not anyway and fit(ranks)):
             return None
-        return cls(found, lengths, known_passes(graph, lengths, room_of(budget)))
+        return cls(found, lengths, known_passes(graph, lengths, room_of(budget) - found.kept(ranks)))
 
     def seconds(self, scanning: float, device: Device) -> float:
         """What a run is expected to take, which takes so many seconds to read long lists; infinite without room."""

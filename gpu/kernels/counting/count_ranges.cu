@@ -84,7 +84,8 @@ struct Neighbours {
 
 // For each root x from `first` on, before `last`: the sum over the ranks z from `from` on, before `to`, of a power of how
 // many neighbours y of x have z in their list.  Of z behind x, with `mirrored`, none counts, and those before it count
-// twice.  Of x, y and z only those count that have a bit, where there are bits.
+// twice.  Of x, y and z only those count that have a bit, where there are bits.  What each x adds is added to its number
+// `by_root` as well, unless that is null.
 //
 // Lists of roots begin at begin[x], those of y in the pass's block at in_block[y]; elements of the latter are told from
 // `from`.  The numbers of `span` ranks at a time lie in shared memory.
@@ -93,7 +94,7 @@ ranges(const u32 *begin, const unsigned short *root_low, const unsigned char *ro
        const u32 *in_block, const unsigned short *block_low, const unsigned char *block_high,
        const u32 *root_bits, const u32 *middle_bits, const u32 *end_bits,
        i64 first, i64 last, i64 from, i64 to, i64 span, i64 power, i64 mirrored,
-       u64 *sums, double *sizes, u64 *next, const volatile int *stop) {
+       u64 *sums, double *sizes, u64 *by_root, u64 *next, const volatile int *stop) {
   extern __shared__ u64 shared_memory[];
   u32 *words = (u32 *)shared_memory;
 #if HALVES
@@ -118,6 +119,7 @@ ranges(const u32 *begin, const unsigned short *root_low, const unsigned char *ro
     const Neighbours near = {roots, block, in_block, middle_bits, x_begin, entries};
     const int top = (int)min(to, mirrored ? (i64)x + 1 : to) - (int)from, own_place = x - (int)from;
     if (!entries) continue;
+    const u64 before = own;
     for (int low = 0; low < top; low += (int)span) {
       const int end = min(low + (int)span, top);
       u64 acc = 0;
@@ -148,6 +150,10 @@ ranges(const u32 *begin, const unsigned short *root_low, const unsigned char *ro
       own += acc;
       size += big;
       __syncthreads();
+    }
+    if (by_root) {
+      const u64 added = Block::sum(own - before);
+      if (threadIdx.x == 0 && added) atomicAdd(by_root + x, added);
     }
   }
   own = warp_sum(own);
