@@ -294,19 +294,31 @@ class Queries:
                 prepared = run.replanned(general)
                 if self._later.found is not None:  # Python computes something for these values
                     prepared = None
+                elif prepared is not None and run.is_stale(general):  # others are planned by what is of this state
+                    self._put_general(query, key, prepared, text)
         if prepared is None:
             prepared = self.prepare_anew(run, query, text, arguments)
             if _computes_window(query):
                 return prepared
             is_general = prepared.given is not None if isinstance(prepared, Selected) else run.is_general(prepared)
             if arguments and is_general:
-                depends = self._depends(prepared, query, arguments, text)
-                general = prepared.unplanned() if isinstance(prepared, Program) and prepared.listed else prepared
-                plans.put_general(*key, given_counts(query), general, _own_bytes(prepared), depends)
+                self._put_general(query, key, prepared, text)
         if cacheable:
             depends = self._depends(prepared, query, arguments, text)
             run.step_plans = plans.put(*key, prepared, _own_bytes(prepared), depends)
         return prepared
+
+    def _put_general(
+        self,
+        query: ast.Query | ast.Composite,
+        key: tuple[str, int, Mapping[str, object]],
+        prepared: Prepared | Program,
+        text: str,
+    ) -> None:
+        """Cache a query that is right for other values of its arguments, too."""
+        depends = self._depends(prepared, query, key[2], text)
+        general = prepared.unplanned() if isinstance(prepared, Program) and prepared.listed else prepared
+        self._state.plans.put_general(*key, given_counts(query), general, _own_bytes(prepared), depends)
 
     def _prepare_again(
         self, run: PathRun, query: ast.Query | ast.Composite, key: tuple[str, int, Mapping[str, object]]

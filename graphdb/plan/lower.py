@@ -246,6 +246,11 @@ def lower(
     )
 
 
+def rewritten(plan: PhysicalPlan, pattern: PatternGraph, graph: DataGraph, steps: tuple[Step, ...]) -> Writing:
+    """Return the program of a plan for other constants: ``steps`` that differ from its own in these."""
+    return Writing(partial(_write, pattern, graph, steps, plan.program.outputs, None))
+
+
 def _write(
     pattern: PatternGraph, graph: DataGraph, steps: tuple[Step, ...], outputs: Ints, space: CandidateSpace | None
 ) -> Program:

@@ -16,6 +16,7 @@ from graphdb.plan.passes.counting import WORTH, explosive
 from graphdb.plan.passes.edge_counts import counted_plan
 from graphdb.plan.passes.functional import functional_plan
 from graphdb.plan.passes.pipeline import make_plan, without_matches
+from graphdb.plan.passes.retarget import retargeted
 from graphdb.plan.physical import BundledCount, PhysicalPlan
 from graphdb.relational.arguments import Arguments
 from graphdb.relational.edges.all_edges import with_all_edges
@@ -75,13 +76,27 @@ class MatchPlanner:
         """Where its SQL runs."""
         return self._snapshot.connection
 
-    def _planned(self, bound: BoundPattern, needs: Wanted, there: Mapping[str, Ids] | None = None) -> PhysicalPlan:
-        """Plan a pattern; vertices of names that ``there`` has must be of these sorted ids, too."""
-        pattern = self._pattern(bound, needs, there)
-        return self._made((without_matches(pattern) if pattern.count_only else None) or pattern, bound, needs)
+    def _planned(
+        self,
+        bound: BoundPattern,
+        needs: Wanted,
+        there: Mapping[str, Ids] | None = None,
+        former: PhysicalPlan | None = None,
+    ) -> PhysicalPlan:
+        """Plan a pattern; vertices of names that ``there`` has must be of these sorted ids, too.
 
-    def _made(self, pattern: PatternGraph, bound: BoundPattern, needs: Wanted) -> PhysicalPlan:
-        """Plan a pattern that has its candidates."""
+        ``former`` is its plan with other candidates.
+        """
+        pattern = self._pattern(bound, needs, there)
+        return self._made((without_matches(pattern) if pattern.count_only else None) or pattern, bound, needs, former)
+
+    def _made(
+        self, pattern: PatternGraph, bound: BoundPattern, needs: Wanted, former: PhysicalPlan | None = None
+    ) -> PhysicalPlan:
+        """Plan a pattern that has its candidates; see :meth:`_planned`."""
+        again = None if former is None else retargeted(former, pattern, self._snapshot.graph)
+        if again is not None and not bound.choices:
+            return again
 
         def make() -> PhysicalPlan:
             graph = self._snapshot.graph
@@ -93,7 +108,7 @@ class MatchPlanner:
             return gathered
         if bound.choices and (between := subsets_between(self._snapshot, bound, pattern, needs)):
             return self._with_bundles(self._made_among(pattern, bound, needs, between), pattern, bound, needs)
-        plan = self._snapshot.plans.get_or_make(pattern, make)
+        plan = again or self._snapshot.plans.get_or_make(pattern, make)
         if not bound.choices:
             return self._with_bundles(plan, pattern, bound, needs)
         chooses_all = Chooser(self._snapshot, bound, needs).chooses_all

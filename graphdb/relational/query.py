@@ -197,6 +197,16 @@ class QueryRun(ProgramRun):
             return all(isinstance(step, Step | Rows | Joined | Searched) for step in prepared.steps)
         return type(prepared) is Prepared and prepared.plan is not None
 
+    def is_stale(self, prepared: Prepared | Program) -> bool:
+        """Whether a plan of what :meth:`is_general` is missing, or over another state of the data than this run's."""
+        if isinstance(prepared, Prepared):
+            plans = [prepared.plan]
+        else:
+            steps = () if prepared.listed else prepared.steps
+            plans = [step.plan for step in steps if isinstance(step, Step) and not step.given]
+        graph = self._snapshot.graph
+        return any(plan is None or (plan.origin is not None and plan.origin.graph is not graph) for plan in plans)
+
     def replanned(self, prepared: Prepared | Program) -> Prepared | Program | None:
         """Return what :meth:`is_general` for the arguments of this run; None where it takes more than other candidates.
 
@@ -221,7 +231,7 @@ class QueryRun(ProgramRun):
 
     def _of_there(self, prepared: Prepared, there: Mapping[str, Ids]) -> Prepared:
         """Return a query of one pattern with a plan of now; its own may be gone, since a change concerned it."""
-        return replace(prepared, plan=self._planned(prepared.bound, prepared.wanted, there))
+        return replace(prepared, plan=self._planned(prepared.bound, prepared.wanted, there, prepared.plan))
 
     def planned(self, prepared: Prepared | Program) -> Prepared | Program | None:
         """Return a query with plans over the data of now, else as it was prepared; None as of :meth:`replanned`."""
@@ -233,7 +243,7 @@ class QueryRun(ProgramRun):
         if not isinstance(step, Step):
             return step
         pattern = self._pattern(step.bound, step.needs, there)
-        plan = None if step.given else self._made(pattern, step.bound, step.needs)
+        plan = None if step.given else self._made(pattern, step.bound, step.needs, step.plan)
         return replace(step, pattern=pattern, plan=plan)
 
     # --- running

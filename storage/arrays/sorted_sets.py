@@ -34,7 +34,7 @@ def both(left: Ints, right: Ints) -> Ints:
         marks[many[begin:end] - first] = True
         marked: Ints = few[marks[few - first]]
         return marked
-    found: Ints = few[many[np.minimum(np.searchsorted(many, few), len(many) - 1)] == few]
+    found: Ints = few[many[np.minimum(many.searchsorted(few), len(many) - 1)] == few]
     return found
 
 
@@ -79,9 +79,9 @@ def joined(numbers: Ints, come: Ints) -> Ints:
 def each_once(ids: NDArray[np.signedinteger[Any]], bound: int) -> Ints:
     """Return the ids in a list, each once and sorted; all are below ``bound``."""
     first = 0
+    if len(ids) <= 1:
+        return ids.astype(np.int64)
     if len(ids) * _MARKED < bound:
-        if not len(ids):
-            return ids.astype(np.int64)
         first, bound = int(ids.min()), int(ids.max()) + 1
         if len(ids) * _MARKED < bound - first:
             found = np.sort(ids).astype(np.int64)  # np.unique would hash them, which takes longer

@@ -50,6 +50,9 @@ PARAMETRISED = (
     "MATCH (a {m: $m})-[:s]->(b) RETURN a.n, b.n ORDER BY a.n, b.n",
     "MATCH (a {m: $m})-[:r*1..2]->(b) RETURN count(*)",
     "MATCH (a:A {m: $m}) OPTIONAL MATCH (a)-[:r]->(b:B {m: 2}) WITH a, count(b) AS c RETURN sum(a.n), c ORDER BY c",
+    "MATCH (a:A {n: $m}) RETURN a.n, a.m",
+    "MATCH (a:A {n: $m})-[:r]->(b) RETURN b.n, b.m ORDER BY b.n",
+    "MATCH (a {n: $m})-[:r]-(b)-[:s]->(c:B) RETURN count(*)",
 )
 """Plans of one value serve the next one."""
 

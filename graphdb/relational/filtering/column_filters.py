@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
+from graphdb.common.caches import ByIdentity
 from graphdb.common.values.temporal import DateTime
 from graphdb.common.values.temporal_python import from_python
 from graphdb.common.values.terms import LITERAL_BASE
@@ -45,6 +47,11 @@ class NumberTest:
     operator: str
     number: int
 
+
+Asked: TypeAlias = "tuple[ast.KeyName, ast.Expression, bool]"
+
+_ASKED: ByIdentity[dict[str, Asked | None]] = ByIdentity(4096)
+"""What conditions ask of vertices, by their names."""
 
 Compared = tuple[EdgeLabel, Sequence[NumberTest]]
 """A property of a vertex, and what its value is compared with."""
@@ -192,8 +199,15 @@ def asked_values(name: str, condition: ast.Expression) -> Iterator[tuple[ast.Key
             yield own.key, value, listed
 
 
-def asked_constant(name: str, condition: ast.Expression) -> tuple[ast.KeyName, ast.Expression, bool] | None:
+def asked_constant(name: str, condition: ast.Expression) -> Asked | None:
     """Return the property of a vertex that must be a constant, the constant, and whether that is a list of them."""
+    known: dict[str, Asked | None] = _ASKED.get_or_make(condition, dict)
+    if name not in known:
+        known[name] = _asked_constant(name, condition)
+    return known[name]
+
+
+def _asked_constant(name: str, condition: ast.Expression) -> Asked | None:
     for key, given, listed in asked_values(name, condition):
         if not free_variables(given) and not any(isinstance(part, SUBQUERIES) for part in walk(given)):
             return key, given, listed
