@@ -134,19 +134,31 @@ class _Key:
         return f"{found} FILTER (e.key = {self.id})"
 
 
+def _lists_of(item: str) -> str:
+    """Return SQL of whether a literal is a list whose items, where they are not null, fit a regular expression."""
+    return rf"regexp_full_match(l.lexical, '\[(({item}|null)(, *({item}|null))*)?\]')"
+
+
+def _typed(item: str, datatype: str) -> str:
+    """Return the regular expression of an item that is a literal of one of XML Schema's datatypes."""
+    return rf'"{item}"\^\^<http://www.w3.org/2001/XMLSchema#{datatype}>'
+
+
+_PLAIN_ITEMS = r"""regexp_replace(l.lexical, '(^|[^\\])"\^\^<[^>]*>', '\1"', 'g')"""
+"""SQL of a list without the datatypes of its items: JSON."""
+_TEXTS = f"""CASE WHEN json_valid({_PLAIN_ITEMS}) THEN from_json({_PLAIN_ITEMS}, '["VARCHAR"]') END"""
+_NUMBER = r"-?(\d+(\.\d+)?([eE][+-]?\d+)?|INF)|NaN"
+_DAY, _CLOCK = r"\d{4}-\d\d-\d\d", r"\d\d:\d\d:\d\d(\.\d{1,6})?"
 _LISTS = (
-    (r"regexp_full_match(l.lexical, '\[(-?\d+|null)?(, (-?\d+|null))*\]')", "TRY_CAST(l.lexical AS BIGINT[])"),
-    (r"regexp_full_match(l.lexical, '\[((true|false|null)(, )?)*\]')", "TRY_CAST(l.lexical AS BOOLEAN[])"),
-    (
-        "NOT contains(l.lexical, '\"') AND TRY_CAST(l.lexical AS DOUBLE[]) IS NOT NULL",
-        "TRY_CAST(l.lexical AS DOUBLE[])",
-    ),
-    (
-        "json_valid(l.lexical) AND NOT contains(l.lexical[2:], '[')",
-        "CASE WHEN json_valid(l.lexical) THEN from_json(l.lexical, '[\"VARCHAR\"]') END",
-    ),
+    (_lists_of(r"-?\d+"), "TRY_CAST(l.lexical AS BIGINT[])"),
+    (_lists_of("true|false"), "TRY_CAST(l.lexical AS BOOLEAN[])"),
+    (_lists_of(_NUMBER), "TRY_CAST(l.lexical AS DOUBLE[])"),
+    (_lists_of(_typed(_DAY, "date")), f"TRY_CAST({_TEXTS} AS DATE[])"),
+    (_lists_of(_typed(f"{_DAY}T{_CLOCK}", "dateTime")), f"TRY_CAST({_TEXTS} AS TIMESTAMP[])"),
+    (_lists_of(_typed(_CLOCK, "time")), f"TRY_CAST({_TEXTS} AS TIME[])"),
+    (f"json_valid({_PLAIN_ITEMS})", _TEXTS),
 )
-"""Whether a literal that is a list has items of one type, and SQL of such lists."""
+"""Whether a literal that is a list has items of one type, and SQL of such lists; at last, of all as texts."""
 
 
 def _keys(source: Source, rows: str, name: Callable[[int], str]) -> list[_Key]:

@@ -270,8 +270,8 @@ class Exports:
             if made_in_python(column.type) or (self._fetched is not None and has_ids(column.type))
         }
         table = table.with_columns(made)
-        times = [i for i, field in enumerate(table.schema) if times_with_offset.is_timetz(field.type)]
-        table = table.with_columns({i: times_with_offset.as_texts(table.column(i)) for i in times})
+        times = [i for i, field in enumerate(table.schema) if times_with_offset.has_timetz(field.type)]
+        table = table.with_columns({i: times_with_offset.as_texts(table.column(i).combine_chunks()) for i in times})
         found: columnar.Table = self._home.in_one_type(table) if columnar.has_unions(table.schema) else table
         return found
 

@@ -7,6 +7,7 @@ shows them, times 2**24, and how much less the offset is than the largest one, i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import time, timedelta, timezone
 from typing import Any
 
@@ -26,6 +27,11 @@ _TYPE = arrow.DataType("w:8", extension="arrow.opaque", metadata='{"type_name":"
 def is_timetz(type: arrow.DataType) -> bool:
     """Whether a column holds such times."""
     return type == _TYPE
+
+
+def has_timetz(type: arrow.DataType) -> bool:
+    """Whether a column holds such times, or lists, structs or maps with some."""
+    return is_timetz(type) or (not arrow.is_union(type) and any(has_timetz(field.type) for field in type.fields))
 
 
 def parts_sql(column: str) -> str:
@@ -69,10 +75,14 @@ def to_times(array: arrow.Array) -> list[time | None]:
     return [_time(*parts) if known else None for known, *parts in zip(there, clock, less, strict=True)]
 
 
-def as_texts(array: arrow.ChunkedArray) -> arrow.Array:
-    """Return a column as texts, ISO 8601: for who reads Arrow and knows nothing of DuckDB."""
-    times = [value for chunk in array.chunks for value in to_times(chunk)]
-    return arrow.strings([None if value is None else value.isoformat() for value in times])
+def as_texts(array: arrow.Array) -> arrow.Array:
+    """Return a column with such times as texts, ISO 8601: for who reads Arrow and knows nothing of DuckDB."""
+    if is_timetz(array.type):
+        return arrow.strings([None if value is None else value.isoformat() for value in to_times(array)])
+    children = tuple(as_texts(child) if has_timetz(child.type) else child for child in array.children)
+    fields = (replace(field, type=child.type) for field, child in zip(array.type.fields, children, strict=True))
+    type = replace(array.type, fields=tuple(fields))
+    return arrow.Array(type, len(array), array.valid, array.data, array.offsets, children)
 
 
 def _packed(clock: Any, zone: Any, there: Any) -> arrow.Array:

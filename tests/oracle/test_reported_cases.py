@@ -92,6 +92,12 @@ CASES: list[tuple[str, str, list[tuple[object, ...]]]] = [
         "MATCH (x)-->(y) MATCH (y)-[e WHERE EXISTS { (x)-->() }]->*(z) RETURN y.k, size(e) ORDER BY y.k, size(e)",
         [(2, 0), (2, 1), (3, 0)],
     ),
+    (CHAIN, "MATCH p = (x {k: 1})-->() CALL { WITH p MATCH (y) RETURN sum(length(p)) AS n } RETURN n", [(3,)]),
+    (
+        CHAIN,
+        "MATCH p = ({k: 1})-[*]->() RETURN COUNT { WITH p, 1 AS i MATCH (y) WHERE y.k > length(p) } AS n ORDER BY n",
+        [(1,), (2,)],
+    ),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import random
 import sys
@@ -265,6 +266,35 @@ def test_values_of_several_types(text: str, expected: list[Any], fresh: graphdb.
     assert result.to_arrow()["v"].to_pylist() == expected
     assert result.to_polars()["v"].to_list() == expected
     assert len(result.to_pandas()) == len(expected)
+
+
+def test_lists_that_are_properties(fresh: graphdb.Database) -> None:
+    fresh.query(
+        "CREATE (:L {n: [1, 2.5], a: [true, 1.5], b: [[1], []], c: [date('2020-01-31'), null], d: [date('2020-01-31'), 1],"
+        " e: [localtime('10:00')], f: [localdatetime('2020-01-31T10:00')], g: [duration('P1D')], h: ['\"^^<x>', '[']})"
+    )
+    row = fresh.query("MATCH (a:L) RETURN a").to_arrow().to_pylist()[0]["a"]["properties"]
+    assert row == {
+        "n": [1.0, 2.5],
+        "a": ["true", "1.5"],
+        "b": ["[1]", "[]"],
+        "c": [dt.date(2020, 1, 31), None],
+        "d": ["2020-01-31", "1"],
+        "e": [dt.time(10)],
+        "f": [dt.datetime(2020, 1, 31, 10)],
+        "g": ["P1D"],
+        "h": ['"^^<x>', "["],
+    }
+
+
+def test_times_with_an_offset_within_lists_and_maps_are_texts(fresh: graphdb.Database) -> None:
+    result = fresh.query("UNWIND [time('10:00+01:00'), null] AS t RETURN [t, time('09:00Z')] AS l, {k: {t: t}} AS m")
+    expected = [
+        {"l": ["10:00:00+01:00", "09:00:00+00:00"], "m": {"k": {"t": "10:00:00+01:00"}}},
+        {"l": [None, "09:00:00+00:00"], "m": {"k": {"t": None}}},
+    ]
+    assert result.to_arrow().to_pylist() == result.to_polars().to_dicts() == expected
+    assert [[*each] for each in result.to_pandas()["l"]] == [row["l"] for row in expected]
 
 
 def test_streams_have_no_unions_even_of_sql(fresh: graphdb.Database) -> None:

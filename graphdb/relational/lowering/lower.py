@@ -22,7 +22,7 @@ from graphdb.pattern.absent import has_no_match
 from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import conjuncts
 from graphdb.pattern.free import SUBQUERIES, free_variables
-from graphdb.pattern.paths.lengths import OF_PATHS, is_length, with_lengths
+from graphdb.pattern.paths.lengths import OF_PATHS, is_length, length_name, with_lengths
 from graphdb.pattern.paths.pieces import names_of
 from graphdb.pattern.rename import renamed, rewritten
 from graphdb.relational.lowering.joins import CARRIED
@@ -182,17 +182,20 @@ class Lowering(Matches):
             relation = self._with(relation, ast.WithClause(ast.ReturnClause(items)))
         return self._yielded(call, self._table(relation, names) if items else relation, names)
 
-    def _with_all(self, relation: Relation, clause: ast.WithClause) -> ast.WithClause:
-        """Return a WITH * of a subquery that hands on the lengths of paths around it, too, which are no names."""
+    def _with_lengths(self, relation: Relation, clause: ast.WithClause) -> ast.WithClause:
+        """Return a WITH of a subquery that hands on, with paths around it, their lengths, which are no names."""
         returns = clause.returns
+        passed = [column_name(item) for item in returns.items if item.expression == ast.Variable(column_name(item))]
         lengths = sorted(name for name in relation.variables if is_length(name) and name in self._names)
-        if not (returns.star and lengths):
+        if not returns.star:
+            lengths = [name for name in lengths if name in map(length_name, passed)]
+        if not lengths:
             return clause
         items = tuple(ast.ReturnItem(ast.Variable(name), name, name) for name in lengths)
         return replace(clause, returns=replace(returns, items=(*returns.items, *items)))
 
     def _with(self, relation: Relation, clause: ast.WithClause) -> Relation:
-        clause = self._with_all(relation, clause)
+        clause = self._with_lengths(relation, clause)
         items = self._items(clause.returns, relation)
         if not looks_back(clause, items, relation.variables):
             named = None if self._groups is not None else _named(relation, clause.returns, items)
