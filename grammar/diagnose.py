@@ -138,7 +138,7 @@ def _unsupported(place: _Place) -> tuple[str, int] | None:
 def _in_path(place: _Place) -> tuple[str, int] | None:
     """Around nodes and edges."""
     value, index = place.value, place.index
-    if value == "~" or (value == "<" and place.at(1) == "~"):
+    if (value == "~" and not (place.operator and place.is_string(1))) or (value == "<" and place.at(1) == "~"):
         return "edge patterns with ~ are", index
     return None
 
@@ -235,6 +235,8 @@ def _hint(place: _Place) -> str | None:
         return "a named graph is asked for by the edges: (a)-[e]->(b) WHERE 'http://…' IN graphs(e)"
     if (before, value, after) == ("DELETE", "WHERE", "{"):
         return "this is SPARQL; here: MATCH (a)-[e]->(b) WHERE … DELETE e"
+    if (found := _of_habit(place)) is not None:
+        return found
     if before == "(" and "LBRACE" in place.expected and not place.operand and _is_value(value):
         return f"a vertex that is a value is asked for by a condition: (v WHERE v = {_shown(place)})"
     if place.is_word():
@@ -249,6 +251,44 @@ def _hint(place: _Place) -> str | None:
         closing = {"(": ")", "[": "]", "{": "}"}[opening.value]
         if value != closing:
             return f"the {opening.value} in column {_column(place, opening)} is not closed: is a {closing} missing?"
+    return None
+
+
+_HABITS = {
+    "LIKE": "write CONTAINS, STARTS WITH or ENDS WITH, or =~ and a regular expression",
+    "ILIKE": "write toLower(…) CONTAINS '…', or =~ and a regular expression: =~ '(?i)…'",
+    "BETWEEN": "comparisons make a chain: 1 <= a.n <= 9",
+    "~": "a regular expression is asked for by =~",
+    "&": "write AND",
+}
+"""Operators of other languages, and what says the same."""
+
+
+def _of_habit(place: _Place) -> str | None:
+    """What was meant where something is written as in SQL, Python or another graph database."""
+    before, value = place.at(-1), place.value
+    opened = place.at(0, place.opening) if place.opening >= 0 else ""
+    if place.operator and value in _HABITS:
+        return _HABITS[value]
+    if place.operand and value == "!":
+        return "write NOT"
+    if before == "IS" and _is_value(value):
+        return "equality is written ="
+    if value == "WHERE" and not opened and "SKIP" in place.expected:
+        return (
+            "WHERE stands before RETURN; of what is computed or counted: WITH a, count(*) AS n WHERE n > 1 RETURN a, n"
+        )
+    if value == "," and opened == "(" and place.at(-1, place.opening) == "IN":
+        return "a list stands in square brackets: IN ['a', 'b']"
+    if value == "=" and opened == "{" and "COLON" in place.expected:
+        return "a value follows a colon: {name: 'Ada'}"
+    inside_edge = opened == "[" and place.at(-1, place.opening) == "-" and not (place.operand or place.operator)
+    if inside_edge and (place.at(-2) == "*" or value == ".."):
+        return "how many edges is written *1..3"
+    if (value, before, place.at(-2)) == ("[", "-", "-"):
+        return "an edge with brackets has one dash before them: -[:knows]->"
+    if value in (":", "-") and place.expected == {"EQUAL"}:
+        return f"vertices stand in brackets: ({place.tokens[place.index - 1].value})"
     return None
 
 

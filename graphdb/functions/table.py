@@ -187,7 +187,27 @@ def scalar(name: str) -> Signature | None:
     return None if found is None or found.aggregate else found
 
 
+_ELSEWHERE: Mapping[str, str] = {
+    name: hint
+    for names, hint in (
+        ("concat string_concat", "texts are joined by ||"),
+        ("if iif decode", "write CASE WHEN … THEN … ELSE … END"),
+        ("ifnull isnull nvl", "did you mean coalesce()?"),
+        ("len array_length list_length strlen", "did you mean size()?"),
+        ("now current_timestamp getdate sysdate", "did you mean datetime()?"),
+        ("today current_date curdate", "did you mean date()?"),
+        ("array_agg group_concat string_agg", "did you mean collect()?"),
+        ("str string", "did you mean toString()?"),
+        ("int integer", "did you mean toInteger()?"),
+    )
+    for name in names.split()
+}
+"""Functions of SQL and Python, and what is theirs here."""
+
+
 def did_you_mean(name: str) -> str | None:
     """Return the hint for a name that no function has."""
+    if name.lower() in _ELSEWHERE:
+        return _ELSEWHERE[name.lower()]
     near = nearest(name.lower(), [*SIGNATURE_OF])
     return f"did you mean {near[0]}()?" if near else None

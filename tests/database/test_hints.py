@@ -41,6 +41,19 @@ def test_what_is_meant_here(text: str, hint: str) -> None:
             db.query(error.value.hint)
 
 
+def test_a_label_is_no_table() -> None:
+    with graphdb.connect(threads=1) as db:
+        db.query("CREATE (:Person), (:`Big City`)")
+        for text in ("SELECT * FROM person", "UPDATE Person SET a = 1", 'SELECT * FROM "Big City"'):
+            with pytest.raises(graphdb.ExecutionError) as error:
+                db.query(text)
+            assert error.value.hint is not None
+            assert len(db.query(error.value.hint.split(": ", 1)[1])) == 1
+        with pytest.raises(graphdb.ExecutionError) as error:
+            db.query("SELECT * FROM Persons")  # DuckDB has nearer tables, its own
+        assert "Did you mean" not in str(error.value)
+
+
 def test_errors_of_sql_stay_as_they_are() -> None:
     with graphdb.connect(threads=1) as db:
         for text in (

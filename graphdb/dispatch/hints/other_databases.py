@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from graphdb.common.errors import GraphDBError, nearest
 from graphdb.dispatch.hints.sparql import translated
@@ -78,6 +79,21 @@ def with_hint(error: GraphDBError, text: str) -> GraphDBError:
     return error
 
 
+def of_label(error: GraphDBError, labels: Iterable[tuple[str, str]]) -> GraphDBError:
+    """Return an error of SQL that takes one of the graph's labels for a table with the pattern that is meant.
+
+    ``labels`` are names of them, each with what a pattern calls it.  DuckDB's own tables are never meant.
+    """
+    missing = re.search(r"Table with name (.+?) does not exist", str(error))
+    if error.hint is not None or missing is None:
+        return error
+    written = next((written for name, written in labels if name.lower() == missing[1].lower()), None)
+    if written is not None:
+        return type(error)(_first_line(error), hint=f"{missing[1]} is a label: MATCH (x:{written}) RETURN x")
+    return error if _OWN.search(str(error)) is None else type(error)(_first_line(error))
+
+
+_OWN = re.compile(r'Did you mean "(pg_|_graphdb)')
 _FOR_PATTERNS = "sql() runs SQL, query() patterns too; within SQL a pattern stands in parentheses: FROM (MATCH …)"
 
 

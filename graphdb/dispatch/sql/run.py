@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,12 @@ from graphdb.common.duckdb.fetch import fetched
 from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import ExecutionError, ParameterError
 from graphdb.dispatch.arguments import parameters_named
-from graphdb.dispatch.hints.other_databases import with_hint
+from graphdb.dispatch.hints.other_databases import of_label, with_hint
 from graphdb.dispatch.sql.parameters import chosen
 from graphdb.dispatch.sql.pushdown import asked
 from graphdb.dispatch.sql.texts import Texts
 from graphdb.dispatch.sql.views import Cypher, Views
+from graphdb.pattern.names import local_name
 from graphdb.relational.session.authorizer import authorize, authorize_files
 from graphdb.relational.session.bulk import vacuum
 from graphdb.relational.session.embedded import (
@@ -124,6 +125,14 @@ class SqlStatements:
             own = passed
         return {name: arguments[name] for name in parameters_named(call.text) if name in arguments} | own
 
+    def _labels(self) -> Iterator[tuple[str, str]]:
+        """Yield names of vertex labels, each with what a pattern calls it; none within a transaction."""
+        if not self._state.transactions.by_user:
+            names = self._state.names()
+            for id, label in names.vertex_labels.items():
+                written = names.vertex_in_pattern(id)
+                yield from ((name, written) for name in (local_name(label.iri), written.strip("`")))
+
     def _transaction(self, sql: str) -> None:
         """Begin or end the user's transaction."""
         connection, transactions = self._state.connection, self._state.transactions
@@ -153,7 +162,7 @@ class SqlStatements:
             self._state.versions.after_failure()
             self._state.transactions.look()
             if isinstance(error, ExecutionError) and str(error).startswith("Catalog Error"):
-                raise with_hint(error, sql) from None
+                raise of_label(with_hint(error, sql), self._labels()) from None
             raise
         first = first_word(sql)
         if first in ("SET", "RESET", "PRAGMA"):
