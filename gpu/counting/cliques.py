@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from graphdb.gpu.card import Limits
 from graphdb.gpu.code.launch import BLOCK, SAMPLES, VARIANTS, Device, StopFlag
 from graphdb.gpu.data.graph import DeviceGraph, address
+from graphdb.gpu.data.packed import can_be_packed
 from graphdb.gpu.watch import Watch, wait_for
 from graphdb.plan.counting.programs import Bundle, Intersect, Load, Local, Part, Through
 from graphdb.plan.physical import CliqueCount
@@ -52,6 +53,8 @@ SAMPLES["clique"] = (
     _macros(4, 1, "Block", 1024, "SPARSE", "SCRATCH"),
     _macros(6, 16, "Block", 512, "SPARSE", "DIVIDED"),
     _macros(4, 1, "Block", 1024, "SPARSE", "NARROW"),
+    _macros(3, 1, "Block", 1024, "PACKED"),
+    _macros(6, 16, "Block", 512, "SPARSE", "DIVIDED", "PACKED"),
 )
 
 
@@ -71,7 +74,11 @@ class Shape:
     wide: bool = False
     """Whether offsets have 64 bits."""
     narrow: bool = False
-    """Whether lists are read as :mod:`graphdb.gpu.data.narrow` has them."""
+    """Whether lists are read as :mod:`graphdb.gpu.data.narrow` has them, …"""
+    packed: bool = False
+    """… or as :mod:`graphdb.gpu.data.packed` does."""
+    list_words: int = 0
+    """Words of shared memory for a vertex's own list."""
     threads: int = BLOCK
     """Of a block."""
     scratch: int = 0
@@ -80,8 +87,16 @@ class Shape:
     @property
     def macros(self) -> dict[str, object]:
         """For the compiler."""
-        more = {name: 1 for name in ("SPARSE", "SCRATCH", "DIVIDED", "WIDE", "NARROW") if getattr(self, name.lower())}
+        more = {
+            name: 1
+            for name in ("SPARSE", "SCRATCH", "DIVIDED", "WIDE", "NARROW", "PACKED")
+            if getattr(self, name.lower())
+        }
         return {"SIZE": self.size, "WORDS": self.words, "TEAM": self.team, "THREADS": self.threads, **more}
+
+    def aside(self, processors: int) -> int:
+        """Bytes of scratch memory that a run takes beside lists, about."""
+        return 4 * self.scratch * processors
 
     @property
     def divided(self) -> bool:
@@ -96,10 +111,10 @@ def matrix_of(length: int) -> int:
     return 32 * whole * width - 16 * whole * (whole - 1) + rest * (width - whole)
 
 
-def shape_of(size: int, ranks: int, longest: int, limits: Limits) -> Shape | None:
+def shape_of(size: int, ranks: int, longest: int, limits: Limits, *, packed: bool = False) -> Shape | None:
     """How cliques of ``size`` are counted in a graph of so many ranks and a longest list, by a card with such limits.
 
-    None where they cannot be.
+    None where they cannot be, or not of lists that are ``packed``: a vertex's own is unpacked in shared memory.
     """
     words = max((longest + 31) // 32, 1)
     if size <= REGISTERS:
@@ -109,34 +124,60 @@ def shape_of(size: int, ranks: int, longest: int, limits: Limits) -> Shape | Non
     if size not in SIZES or longest >= 1 << 16:
         return None
     matrix = 0 if size == 3 else matrix_of(longest)
-    own = 0 if size == 3 else FEW
+    own, unpacked = FEW if size > 3 or packed else 0, longest if packed else 0
+    shape = Shape(size, words, "Warp", 0, matrix, ranks, packed=packed, list_words=unpacked)
 
     def shared(bits: int, warps: int) -> int:
-        return 4 * (bits + (0 if size == 3 else (bits + 1) // 2) + matrix + own * warps)
+        return 4 * (bits + (0 if size == 3 else (bits + 1) // 2) + matrix + unpacked + own * warps)
 
     every, warps = (ranks + 31) // 32, BLOCK // 32
     if shared(every, 1) <= min(WARP_BYTES, limits.shared // warps):
-        return Shape(size, words, "Warp", shared(every, 1) * warps, matrix, ranks)
+        return replace(shape, shared=shared(every, 1) * warps)
     threads = MOST_THREADS.get(size, 512)
     warps = threads // 32
+    shape = replace(shape, team="Block", threads=threads)
     if shared(every, warps) <= limits.shared:
-        return Shape(size, words, "Block", shared(every, warps), matrix, ranks, threads=threads)
-    room = limits.shared // 4 - own * warps
+        return replace(shape, shared=shared(every, warps))
+    room = limits.shared // 4 - own * warps - unpacked
     matrices = [(matrix, 0), (room // 3, matrix)] if 4 * matrix <= SCRATCH.get(size, 0) else [(matrix, 0)]
     for kept, scratch in matrices:
         bits = min(room - kept if size == 3 else (2 * (room - kept) - 1) // 3, every)
         if 32 * bits >= SPARSEST * ranks:
-            taken, span = 4 * (room + own * warps), min(32 * bits, ranks)
-            return Shape(size, words, "Block", taken, kept, span, True, threads=threads, scratch=scratch)
+            taken, span = 4 * (room + own * warps + unpacked), min(32 * bits, ranks)
+            return replace(shape, shared=taken, matrix_words=kept, span=span, sparse=True, scratch=scratch)
     return None
 
 
-def shape_for(plan: CliqueCount, limits: Limits, *, fits: bool = True) -> Shape | None:
-    """How a plan is run by a card with such limits, whether or not its lists fit; None where it is not."""
+Kind = Literal["plain", "narrow", "packed"]
+"""How lists are read: four bytes a neighbour, two (:mod:`graphdb.gpu.data.narrow`), or few bits
+(:mod:`graphdb.gpu.data.packed`)."""
+
+
+def shape_for(plan: CliqueCount, limits: Limits, kind: Kind = "plain") -> Shape | None:
+    """How a plan is run by a card with such limits; None where it is not.
+
+    Lists that cannot be packed are ``narrow``.
+    """
     if plan.graph.neighbours.dtype != np.int32:
         return None
-    shape = shape_of(plan.size, len(plan.graph.offsets) - 1, plan.graph.longest, limits)
-    return None if shape is None else replace(shape, wide=plan.graph.short_offsets is None, narrow=not fits)
+    known = plan.size, len(plan.graph.offsets) - 1, plan.graph.longest, limits
+    if kind == "packed" and can_be_packed(plan.graph):
+        shape = shape_of(*known, packed=True)
+        if shape is not None:
+            return shape
+    shape = shape_of(*known)
+    wide = plan.graph.short_offsets is None
+    return None if shape is None else replace(shape, wide=wide, narrow=kind != "plain")
+
+
+def lists_of(graph: DeviceGraph, plan: CliqueCount, shape: Shape, processors: int) -> tuple[Any, ...]:
+    """What a kernel is told of the lists that cliques are found in, which are copied."""
+    if shape.packed:
+        return graph.packed(plan.graph, shape.aside(processors)).arguments
+    if shape.narrow:
+        return graph.narrow(plan.graph).arguments
+    oriented = graph.oriented(plan.graph)
+    return address(oriented.offsets), address(oriented.neighbours), np.uint64(0), 0, 0
 
 
 def launch_cliques(
@@ -158,11 +199,7 @@ def launch_cliques(
     share
         Only cliques whose first vertex has a rank in it: first and last + 1.
     """
-    if shape.narrow:
-        arrays = graph.narrow(plan.graph).arguments
-    else:
-        oriented = graph.oriented(plan.graph)
-        arrays = (address(oriented.offsets), address(oriented.neighbours), np.uint64(0), 0, 0)
+    arrays = lists_of(graph, plan, shape, device.processors)
     module = device.module("clique", shape.macros)
     ranks = len(plan.graph.offsets) - 1
     first, end = share or (0, ranks)
@@ -176,7 +213,7 @@ def launch_cliques(
         "cliques",
         blocks,
         *(*arrays, ranks, shape.span),
-        *(first, end, plan.graph.short_until(FEW), shape.matrix_words, scratch, shape.scratch),
+        *(first, end, plan.graph.short_until(FEW), shape.matrix_words, shape.list_words, scratch, shape.scratch),
         *(next_task, total, stop, published),
         threads=shape.threads,
         shared=shape.shared,
@@ -229,7 +266,7 @@ class DeviceCliques:
         device = self._device
         with device.active():
             device.module("clique", shape.macros, check=watch.check)
-            (self._graph.narrow if shape.narrow else self._graph.oriented)(plan.graph)
+            lists_of(self._graph, plan, shape, device.processors)
             cells: Any = device.memory.empty(2, np.uint64)
             cells.fill(0)
             begin = device.event()

@@ -211,8 +211,9 @@ class Counter:
         """What is added up: a phrase for EXPLAIN."""
         if not counting:
             return "sums per vertex"
-        if self.cliques.shape(plan.clique) is not None:
-            return "cliques"
+        if plan.clique is not None and self.cliques.shape(plan.clique) is not None:
+            where = self.cliques.describe(plan.clique)
+            return f"cliques, {where}" if where else "cliques"
         summed = self._sums(plan, True)
         streaming = None if summed is None else Streaming.of(self._graph, summed)
         return "sums" if streaming is None else streaming.describe()

@@ -10,7 +10,6 @@ the last, and for each such block how far its lists stand from there.
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.errors import MemoryLimitError
 from graphdb.gpu.data.memory import DeviceMemory
-from graphdb.gpu.data.pinned import Pinned, pinned, pinned_copy
+from graphdb.gpu.data.pinned import Pinned, keep_while_read, pinned, pinned_copy
 from graphdb.storage.graph.pcsr import Partition
 
 Ints = NDArray[np.int64]
@@ -140,7 +139,7 @@ def divide(
     pieces = tuple(piece for _, piece in here)
     nbytes = sum(int(piece.nbytes) for piece in pieces) + int(header.nbytes)
     made = DividedLists(header, groups, pieces, elsewhere, nbytes)
-    weakref.finalize(made, memory.unused, _Read([header, elsewhere])).atexit = False
+    keep_while_read(memory, made, [header, elsewhere])
     return made
 
 
@@ -157,14 +156,3 @@ def _copied(memory: DeviceMemory, values: NDArray[Any], bounds: Ints) -> list[tu
             raise
     begun = _copied(memory, values, bounds[: middle + 1])
     return begun + _copied(memory, values, bounds[middle:])
-
-
-class _Read:
-    """Pinned memory that kernels may still read when nobody asks for it any more (:meth:`DeviceMemory.unused`)."""
-
-    def __init__(self, arrays: list[Any]) -> None:
-        self._arrays = arrays
-
-    def release(self) -> None:
-        """Let it go."""
-        self._arrays.clear()

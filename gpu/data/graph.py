@@ -21,8 +21,9 @@ from graphdb.gpu.data.divided import SHORT, DividedLists, divide
 from graphdb.gpu.data.in_place import SPANS, Scatter, SpansCopy, missing_bytes
 from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.narrow import narrow
+from graphdb.gpu.data.packed import PackedCopy, copy_packed
 from graphdb.gpu.data.pages import PagedArray
-from graphdb.gpu.data.residency import DIVIDED, NARROW, ORIENTED, Residency, copy_of, lists_of, offsets_of
+from graphdb.gpu.data.residency import DIVIDED, NARROW, ORIENTED, PACKED, Residency, copy_of, lists_of, offsets_of
 from graphdb.storage.graph.derived.orientation import Oriented
 from graphdb.storage.graph.in_place.spans import Spans
 from graphdb.storage.graph.pcsr import LAYERS, Layer, Partition
@@ -203,6 +204,10 @@ class DeviceGraph:
             return NarrowCopy(offsets, self.array(lists.head), self.array(lists.tail), lists.first, lists.begin)
 
         return self.memory.cached_or_built(NARROW, oriented, copy)
+
+    def packed(self, oriented: Oriented, aside: int) -> PackedCopy:
+        """The copy of an oriented graph's packed lists, which leaves room for so many bytes."""
+        return self.memory.cached_or_built(PACKED, oriented, lambda: copy_packed(self.memory, oriented, aside))
 
     def array(self, values: NDArray[Any], dtype: DTypeLike | None = None) -> Any:
         """The copy of an array (a scan's values, a candidate set, a signature column), in ``dtype``."""

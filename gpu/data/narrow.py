@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.gpu.data.residency import Lists, Runs, offsets_of, times_read
+from graphdb.gpu.data.residency import Expected, Lists, Runs, offsets_of, times_read
 from graphdb.storage.graph.derived.orientation import Oriented
 
 RANKS = 1 << 16
@@ -54,6 +54,16 @@ def narrow(oriented: Oriented) -> NarrowLists:
         tail = (oriented.neighbours[begin:] - np.int32(first)).astype(np.uint16)
         found = _KNOWN.setdefault(oriented, NarrowLists(first, begin, oriented.neighbours[:begin], tail))
     return found
+
+
+def expected_bytes(oriented: Oriented, room: int) -> Expected:
+    """What stands on a device that has so much room for narrow lists, and what a count reads of others."""
+    widths = np.full(len(oriented.offsets) - 1, 2)
+    widths[:-RANKS] = 4
+    sizes = widths * np.diff(oriented.offsets)
+    behind = np.cumsum(sizes[::-1])[::-1] + offsets_of(oriented).nbytes
+    away, size = behind > room, offsets_of(oriented).nbytes + int(sizes.sum())
+    return Expected(size, size - int(sizes[away].sum()), int((sizes * times_read(oriented))[away].sum()))
 
 
 def lists_of_narrow(oriented: Oriented) -> list[Lists]:

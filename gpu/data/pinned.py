@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -43,3 +44,19 @@ def pinned_copy(memory: DeviceMemory, values: NDArray[Any], dtype: np.dtype[Any]
     made = memory.pinned(values.shape, dtype)
     made[:] = values
     return made
+
+
+def keep_while_read(memory: DeviceMemory, copy: object, arrays: list[Any]) -> None:
+    """Keep pinned memory that belongs to a copy: kernels may still read it when nobody asks for that any more."""
+    weakref.finalize(copy, memory.unused, _Read(arrays)).atexit = False
+
+
+class _Read:
+    """What :meth:`DeviceMemory.unused` is told."""
+
+    def __init__(self, arrays: list[Any]) -> None:
+        self._arrays = arrays
+
+    def release(self) -> None:
+        """Let it go."""
+        self._arrays.clear()

@@ -40,8 +40,9 @@ ALONE = 0.95
 """Where a run makes no tables, so much is for that part."""
 DIVIDED, TABLES, LEVELS = "divided", "search tables", "levels"
 """What copies of divided lists are cached as; and what searches and joins read of a plan."""
-ORIENTED, NARROW, CLIQUES = "oriented", "narrow", "clique levels"
-"""What copies of oriented graphs are cached as, these in fewer bytes, and what joins read that find their cliques."""
+ORIENTED, NARROW, PACKED, CLIQUES = "oriented", "narrow", "packed", "clique levels"
+"""What copies of oriented graphs are cached as, these in fewer bytes and in few bits, and what joins read that find
+their cliques."""
 ADDRESSES = (TABLES, LEVELS, ORIENTED, NARROW, CLIQUES, "partition")
 """How the names of cached copies begin that have addresses of lists."""
 FOUND, BESIDE = 256.0, 8.0
@@ -153,6 +154,22 @@ def times_read(oriented: Oriented) -> Ints:
 def offsets_of(oriented: Oriented) -> NDArray[Any]:
     """Return the offsets of an oriented graph as a device reads them: of 32 bits where these do."""
     return oriented.offsets if oriented.short_offsets is None else oriented.short_offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Bytes of lists, of those that stand on a device, and of what a run is expected to read of the others."""
+
+    size: int
+    here: int
+    over: int
+
+    def describe(self, kind: str) -> str:
+        """A phrase for EXPLAIN."""
+        return (
+            f"{self.here / self.size:.0%} of {self.size / 2**20:,.0f} MiB of {kind} lists on the device,"
+            f" {self.over / 2**20:,.0f} MiB over the link"
+        )
 
 
 def lists_of_steps(elements: NDArray[Any], offsets: Ints, beside: tuple[NDArray[Any], ...]) -> Lists:

@@ -14,7 +14,7 @@ import pytest
 from graphdb.gpu.code import launch
 from graphdb.gpu.counting import clique_counter, cliques
 from graphdb.gpu.counting.cliques import FEW, SIZES, Shape, matrix_of, shape_of
-from graphdb.gpu.data import narrow
+from graphdb.gpu.data import narrow, packed
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.storage.graph.array_source import ArraySource
@@ -31,7 +31,7 @@ CLIQUE = launch.source("clique")
 @pytest.mark.parametrize("size", [3, 4, 5])
 def test_cliques_of_more_ranks_than_there_are_bits(executor: Any, size: int) -> None:
     """Vertices before the last ranks ask their own lists; of few neighbours and of many; shares of the ranks, too;
-    matrices in scratch memory, and lists of two bytes a neighbour.
+    matrices in scratch memory, lists of two bytes a neighbour, and packed ones of which not all stand on the device.
     """
     graph, label = graph_of(400, 14_000, 3)
     plan = make_plan(pattern_of(tuple(combinations(range(size), 2)), label), graph)
@@ -45,9 +45,12 @@ def test_cliques_of_more_ranks_than_there_are_bits(executor: Any, size: int) -> 
     limits = executor.device.limits
     with mock.patch.object(cliques, "MOST_THREADS", dict.fromkeys(SIZES, 64)):
         shapes = [shape_of(size, ranks, longest, replace(limits, shared=least + more)) for more in (0, 20)]
+        room = replace(limits, shared=least + 20 + 4 * (longest + (FEW * 2 if size == 3 else 0)))
+        shapes.append(shape_of(size, ranks, longest, room, packed=True))
     shapes.append(replace(shapes[1], narrow=True))  # type: ignore[type-var]
     if size > 3:
         shapes.append(replace(shapes[0], matrix_words=70, scratch=matrix_of(longest)))
+        shapes.append(replace(shapes[2], matrix_words=70, scratch=matrix_of(longest)))
     want = HOST.count(plan)
     assert want > 0
     for shape in shapes:
@@ -57,6 +60,7 @@ def test_cliques_of_more_ranks_than_there_are_bits(executor: Any, size: int) -> 
         with (
             mock.patch.object(clique_counter, "shape_for", return_value=shape),
             mock.patch.object(narrow, "RANKS", 150),
+            mock.patch.object(packed, "room_of", return_value=packed.packed(plan.clique.graph).bytes_from(150)),
         ):
             assert executor._counter.count(plan, Control()) == want
             division = executor._counter.division(plan, True, Control())

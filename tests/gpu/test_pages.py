@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from graphdb.common.errors import MemoryLimitError
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu.costs import timings_of
+from graphdb.gpu.counting.clique_counter import CliqueCounter
 from graphdb.gpu.data import divided, narrow, residency
 from graphdb.gpu.data.divided import TOGETHER, VertexBlocks, can_be_divided, divide
 from graphdb.gpu.data.narrow import lists_of_narrow
@@ -204,7 +205,8 @@ def test_cliques_of_a_graph_larger_than_the_budget(wide: bool) -> None:
     assert count.clique is not None
     oriented, short = count.clique.graph, orientation.Oriented.short_offsets
     of_width = mock.patch.object(orientation.Oriented, "short_offsets", None if wide else short)
-    with emulator.installed(), of_width, mock.patch.object(narrow, "RANKS", 250):
+    of_kind = mock.patch.object(CliqueCounter, "_way", return_value=("narrow", 0.0))
+    with emulator.installed(), of_width, of_kind, mock.patch.object(narrow, "RANKS", 250):
         assert offsets_of(oriented).itemsize == (8 if wide else 4)
         budget = (oriented.neighbours.nbytes + offsets_of(oriented).nbytes) // 2 + 4_000
         device: Any = device_executor("join", SMALL["join"], budget)

@@ -15,24 +15,33 @@
 // With SCRATCH a matrix that shared memory has no room for lies in the block's scratch memory.
 //
 // With NARROW the lists of the last ranks are distances from the first of these, of 16 bits each, so that more lists stand
-// on a device that has no room for all.
+// on a device that has no room for all.  With PACKED lists have few bits a neighbour (packed_lists.cuh), also where not all
+// of them stand on the device: a vertex's own is unpacked in shared memory.
 //
 // With DIVIDED a vertex of many neighbours is not one block's alone: once a block has its matrix it says so, and the
 // matrix's rows are drawn by its warps and by blocks that have no vertices left, which make the matrix once more
 // (STMatch §V: work is stolen across blocks).  So no run, and no share of one, ends with a block that works alone for long.
 //
 // SIZE, WORDS (of a row: the longest list in words of 32), TEAM (Warp or Block), the THREADS of a block, whether there are
-// more ranks than bits (SPARSE), SCRATCH, NARROW, DIVIDED, and whether offsets have 64 bits (WIDE), are compile-time
+// more ranks than bits (SPARSE), SCRATCH, NARROW, PACKED, DIVIDED, and whether offsets have 64 bits (WIDE), are compile-time
 // constants.
 
 #include "teams.cuh"
 
-#ifndef GROUP
+#ifndef GROUP  // lanes that go through a list
+#ifdef PACKED
+#define GROUP 16
+#else
 #define GROUP 8
+#endif
 #endif
 const int GROUPS = WARP / GROUP;
 const int FEW = WARP;  // neighbours: no more than lanes
-const u32 OWN = WARP;    // words of shared memory that a warp has for itself
+#if SIZE > 3 || defined(PACKED)
+const u32 OWNED = WARP;  // words of shared memory that a warp has for itself
+#else
+const u32 OWNED = 0;
+#endif
 
 #ifdef WIDE
 typedef i64 Offset;
@@ -50,6 +59,10 @@ typedef u32 Offset;
 const int DRAWN = 64;  // a warp draws such a part of the rows that are left, and one
 #endif
 
+#ifdef PACKED
+#include "packed_lists.cuh"
+typedef const int *Ranks;  // the list of the vertex that a team works on
+#else
 // A list of ranks.
 struct Ranks {
   const int *ids;
@@ -78,6 +91,7 @@ struct Graph {
 #endif
   }
 };
+#endif
 
 // Where a rank stands in a sorted list of so many, or -1.
 __device__ __forceinline__ int place_in(const Ranks &list, int count, int wanted) {
@@ -140,16 +154,24 @@ struct Choose<1, words> {
 __device__ __forceinline__ u64 count_few(const Graph &graph, const Ranks &mine, int degree, u32 *rows) {
   const bool there = LANE < degree;
   const int vertex = there ? mine[LANE] : 0;
+#ifndef PACKED
   const Offset begin = there ? __ldg(graph.offsets + vertex) : 0;
   const int length = there ? (int)(__ldg(graph.offsets + vertex + 1) - begin) : 0;
+#endif
   const int width = degree <= 8 ? 8 : degree <= 16 ? 16 : FEW, together = WARP / width;
   const int j = LANE % width, wanted = __shfl_sync(FULL, vertex, j);
   u32 row = 0;
   for (int from = 0; from < degree - 1; from += together) {
     const int i = from + LANE / width;
+    const int other = __shfl_sync(FULL, vertex, i % WARP);
+    bool joined = i < j && j < degree;
+#ifdef PACKED
+    if (joined) joined = graph.list(other).has(wanted);
+#else
     const Offset start = __shfl_sync(FULL, begin, i % WARP);
-    const int count = __shfl_sync(FULL, length, i % WARP), other = __shfl_sync(FULL, vertex, i % WARP);
-    const bool joined = i < j && j < degree && place_in(graph.list(other, start), count, wanted) >= 0;
+    const int count = __shfl_sync(FULL, length, i % WARP);
+    joined = joined && place_in(graph.list(other, start), count, wanted) >= 0;
+#endif
     const u32 all = __ballot_sync(FULL, joined);
     if (LANE >= from && LANE < from + together) row = all >> (LANE - from) * width & FULL >> (WARP - width);
   }
@@ -177,11 +199,20 @@ struct Matrix {
 #ifdef SCRATCH
   u32 *small, *large, room;  // matrices in shared memory, of so many words, and others
 #endif
+#ifdef PACKED
+  int *unpacked;
+#endif
 
   __device__ __forceinline__ bool take(i64 u) {
+#ifdef PACKED
+    const Packed own = graph.list(u);
+    mine = unpacked, degree = own.count;
+    if (degree > FEW) own.unpack<TEAM>(unpacked);
+#else
     const Offset first = __ldg(graph.offsets + u);
     mine = graph.list(u, first);
     degree = (int)(__ldg(graph.offsets + u + 1) - first);
+#endif
     rows.width = (degree + 31) / 32;
 #ifdef SCRATCH
     rows.words = rows.before(degree) <= room ? small : large;
@@ -206,12 +237,18 @@ struct Matrix {
       wipe<TEAM>(rows.words, rows.before(degree));
     }
     TEAM::sync();
-    const int group = TEAM::warp() * GROUPS + LANE / GROUP;
-    for (int i = group; i < degree; i += TEAM::warps() * GROUPS) {
+#ifdef PACKED
+    for (int from = TEAM::warp() * GROUPS; from < degree; from += TEAM::warps() * GROUPS) {  // lanes go together
+      const int i = from + LANE / GROUP;
+      Packed near = graph.list(mine[i < degree ? i : degree - 1]);
+      near.words = i < degree ? near.words : 0;
+#else
+    for (int i = TEAM::warp() * GROUPS + LANE / GROUP; i < degree; i += TEAM::warps() * GROUPS) {
       const int v = mine[i];
       const Offset begin = __ldg(graph.offsets + v);
       const Ranks near = graph.list(v, begin);
       const int length = (int)(__ldg(graph.offsets + v + 1) - begin);
+#endif
       const auto look = [&](int w) {
         int place = 0;
 #ifdef SPARSE
@@ -230,12 +267,16 @@ struct Matrix {
         else
           atomicOr(rows.row(i) + (place >> 5), 1u << (place & 31));
       };
+#ifdef PACKED
+      near.each<GROUP>(look);
+#else
       int k = LANE % GROUP;
       for (; k + 3 * GROUP < length; k += 4 * GROUP) {  // four reads on their way at a time
         const int a = near[k], b = near[k + GROUP], c = near[k + 2 * GROUP], d = near[k + 3 * GROUP];
         look(a), look(b), look(c), look(d);
       }
       for (; k < length; k += GROUP) look(near[k]);
+#endif
     }
     TEAM::sync();
     for (int i = TEAM::rank(); i < marked; i += TEAM::size()) bits[(mine[i] - base) >> 5] = 0;
@@ -313,26 +354,39 @@ struct Matrix {
 #endif
 };
 
-// offsets, neighbours, distances, narrow and narrow_begin are the oriented graph's (struct Graph); matrix_words are those
-// of shared memory for a matrix, 0 for triangles, scratch_words those of a block's scratch memory.
+// The first five are the oriented graph's (struct Graph), the last of them nothing with PACKED; matrix_words are those
+// of shared memory for a matrix, 0 for triangles, list_words those for a vertex's own list, if it is unpacked there;
+// scratch_words those of a block's scratch memory.
 // Counted are the cliques whose first vertex is one of the ranks from `first` on, before `end`; those before `large` all
 // have few neighbours.  *next, at first 0, is the next task: of the first ones each is a vertex of many neighbours, of
 // the others the vertices of few among WARP ranks, which a warp takes; both from the last rank down.  There is a bit for
 // each of the last `span` ranks.  Of each block, `published` has the vertex that is divided, and 1, in its upper half,
 // and below the row that is drawn next; at first 0.
 extern "C" __global__ void __launch_bounds__(THREADS)
+#ifdef PACKED
+cliques(const u32 *near_begins, const u32 *near_words, const u32 *far_begins, const u32 *far_words, i64 near,
+#else
 cliques(const Offset *offsets, const int *neighbours, const unsigned short *distances, i64 narrow, i64 narrow_begin,
+#endif
         i64 ranks, i64 span, i64 first, i64 end, i64 large,
-        i64 matrix_words, u32 *scratch, i64 scratch_words, u64 *next, u64 *sums, const volatile int *stop, u64 *published) {
+        i64 matrix_words, i64 list_words, u32 *scratch, i64 scratch_words, u64 *next, u64 *sums, const volatile int *stop, u64 *published) {
   extern __shared__ u64 shared_memory[];
   const u32 words = (u32)((span + 31) / 32);
   const u32 counted = SIZE > 3 ? (words + 1) / 2 : 0;
-  const u32 room = words + counted + (u32)matrix_words + (SIZE > 3 ? OWN * TEAM::warps() : 0);
+  const u32 room = words + counted + (u32)(matrix_words + list_words) + OWNED * TEAM::warps();
   u32 *bits = (u32 *)shared_memory + (threadIdx.x / TEAM::size()) * room;
-  u32 *rows = bits + words + counted, *own = rows + matrix_words + TEAM::warp() * OWN;
+  u32 *rows = bits + words + counted, *list = rows + matrix_words, *own = list + list_words + TEAM::warp() * OWNED;
+#ifdef PACKED
+  const Graph graph = {near_begins, near_words, far_begins, far_words, near};
+  const Ranks none = (const int *)list;
+#else
   const Graph graph = {offsets, neighbours, distances, narrow, narrow_begin};
-  Matrix matrix = {graph, ranks, span, bits, {rows, 0}, (unsigned short *)(bits + words), (unsigned short *)own,
-                   graph.list(0, 0), 0};
+  const Ranks none = graph.list(0, 0);
+#endif
+  Matrix matrix = {graph, ranks, span, bits, {rows, 0}, (unsigned short *)(bits + words), (unsigned short *)own, none, 0};
+#ifdef PACKED
+  matrix.unpacked = (int *)list;
+#endif
 #ifdef SCRATCH
   matrix.small = rows, matrix.large = scratch + blockIdx.x * scratch_words, matrix.room = (u32)matrix_words;
 #endif
@@ -363,11 +417,20 @@ cliques(const Offset *offsets, const int *neighbours, const unsigned short *dist
   for (u64 piece = TEAM::warp() == 0 ? task : pieces_left.take(); piece - many < (u64)(end - first + WARP - 1) / WARP;
        piece = pieces_left.take()) {
     const i64 u = end - 1 - (i64)(piece - many) * WARP - LANE;
+#ifdef PACKED
+    const int degree = u < first ? 0 : graph.list(u).count;
+#else
     const Offset begin = u < first ? 0 : __ldg(offsets + u);
     const int degree = u < first ? 0 : (int)(__ldg(offsets + u + 1) - begin);
+#endif
     for (u32 left = __ballot_sync(FULL, degree >= SIZE - 1 && degree <= FEW); left; left &= left - 1) {
       const int owner = __ffs(left) - 1;
+#ifdef PACKED
+      graph.list(__shfl_sync(FULL, u, owner)).unpack<Warp>((int *)own);
+      const Ranks mine = (const int *)own;
+#else
       const Ranks mine = graph.list(__shfl_sync(FULL, u, owner), __shfl_sync(FULL, begin, owner));
+#endif
       found += count_few(graph, mine, __shfl_sync(FULL, degree, owner), own);
     }
   }
