@@ -4,7 +4,7 @@ A vertex is a struct of ``id`` (its IRI), ``labels`` and ``properties``, an edge
 ``end`` (IRIs) and ``properties``, a path one of the lists ``nodes`` and ``relationships``; ``properties`` is a struct
 of all keys that some element of the column has.  A column has one type: integers beside decimals are decimals, numbers
 beside floating-point ones such, other values of several types texts.  A map is a struct, maps whose values differ in
-type are texts of JSON, a time with an offset, for which Arrow has no type, is text.
+type are texts of JSON, times for which Arrow has no type (with an offset, of nanoseconds) are texts.
 """
 
 from __future__ import annotations
@@ -267,7 +267,8 @@ class Exports:
         made = {
             i: self._of_python(i)
             for i, column in enumerate(self._shape or ())
-            if made_in_python(column.type) or (self._fetched is not None and has_ids(column.type))
+            if (made_in_python(column.type) and column.type.of is None)
+            or (self._fetched is not None and has_ids(column.type))
         }
         table = table.with_columns(made)
         times = [i for i, field in enumerate(table.schema) if times_with_offset.has_timetz(field.type)]

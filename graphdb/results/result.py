@@ -26,6 +26,7 @@ from graphdb.common.values.types import STRING, Column, Type, has_ids, is_plain
 from graphdb.results.decode import Arrays, Known, decoded, pieces
 from graphdb.results.display import array_of, made_in_python, shown
 from graphdb.results.exports import Exports
+from graphdb.results.time_columns import of_times
 
 T = TypeVar("T")
 
@@ -342,8 +343,12 @@ class Result(Exports, OtherNames):
         made = {
             i: array_of([shown(value) for (value,) in self._part([i])])
             for i, column in enumerate(shape)
-            if made_in_python(column.type)
+            if made_in_python(column.type) and column.type.of is None
         }
+        for i, column in enumerate(shape):
+            if column.type.of is not None:
+                found = of_times(table.column(i).combine_chunks(), column.type.of)
+                made |= {} if found is None else {i: found}
         table = table.with_columns(dict.fromkeys(made, columnar.nulls(len(table), columnar.STRING)))
         shape = tuple(replace(column, type=STRING) if i in made else column for i, column in enumerate(shape))
         return self._home.present(table, shape).with_columns(made)

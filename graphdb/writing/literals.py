@@ -20,6 +20,7 @@ from graphdb.common.values.terms import LIST_DATATYPE, XSD
 from graphdb.common.values.types import MEMBERS, Base, Type
 from graphdb.sql import exact
 from graphdb.sql.types import durations, temporal
+from graphdb.sql.types.text import exact_text
 from graphdb.sql.value import SqlValue, member, offset_of
 from graphdb.writing.items import RowByRow
 
@@ -124,14 +125,9 @@ def _fits(offset: str) -> str:
 
 def _exact(value: SqlValue) -> str:
     """Return SQL of the lexical form of an exact time, as above."""
-    clock, of = exact.clock_of(value), value.type.of
-    fraction = f"(microsecond({clock}) % 1000000 * 1000 + {exact.nanoseconds_of(value)})"
-    digits = f"CASE WHEN {fraction} = 0 THEN '' ELSE '.' || rtrim(format('{{:09d}}', {fraction}), '0') END"
-    day = f"{_text(f'CAST({clock} AS DATE)', Base.DATE)} || 'T' || " if of in DATED else ""
-    text = f"{day}strftime({clock}, '%H:%M:%S') || {digits}"
-    if of not in AT_OFFSETS:
-        return text
-    return f"CASE WHEN {_fits(offset_of(value))} THEN {text} || {temporal.offset_text(value)} END"
+    near = f"year({exact.clock_of(value)}) BETWEEN 1 AND 9999"  # other years are written otherwise
+    fits = f" AND {_fits(offset_of(value))}" if value.type.of in AT_OFFSETS else ""
+    return f"CASE WHEN {near}{fits} THEN {exact_text(value, seconds=True)} END"
 
 
 def _list(value: SqlValue) -> str:

@@ -18,8 +18,8 @@ from graphdb.common import arrow
 SQL = "TIME WITH TIME ZONE"
 """What DuckDB calls the type."""
 
-_LARGEST = 16 * 3600 - 1
-"""Seconds of the largest offset."""
+LARGEST = 16 * 3600 - 1
+"""Seconds of the largest offset that DuckDB takes."""
 _BITS = 24
 _TYPE = arrow.DataType("w:8", extension="arrow.opaque", metadata='{"type_name":"time_tz","vendor_name":"DuckDB"}')
 
@@ -45,7 +45,7 @@ def of_parts(column: arrow.ChunkedArray) -> arrow.Array:
     array = column.combine_chunks()
     clock, zone = (array.field(name).data for name in ("clock", "zone"))
     there = array.is_valid()
-    return _packed(clock, zone, there)
+    return packed(clock, zone, there)
 
 
 def of_times(times: Sequence[time | None]) -> arrow.Array:
@@ -62,9 +62,9 @@ def of_times(times: Sequence[time | None]) -> arrow.Array:
     clock, zone = np.zeros(len(times), np.int64), np.zeros(len(times), np.int64)
     clock[there] = [((v.hour * 60 + v.minute) * 60 + v.second) * 10**6 + v.microsecond for v in given]
     zone[there] = [offset.days * 86_400 + offset.seconds for offset in offsets]
-    if np.abs(zone).max(initial=0) > _LARGEST:
+    if np.abs(zone).max(initial=0) > LARGEST:
         raise OverflowError("an offset is out of range")
-    return _packed(clock, zone, there)
+    return packed(clock, zone, there)
 
 
 def to_times(array: arrow.Array) -> list[time | None]:
@@ -85,12 +85,13 @@ def as_texts(array: arrow.Array) -> arrow.Array:
     return arrow.Array(type, len(array), array.valid, array.data, array.offsets, children)
 
 
-def _packed(clock: Any, zone: Any, there: Any) -> arrow.Array:
-    packed = (clock.astype("<u8") << np.uint64(_BITS)) | (_LARGEST - zone).astype("<u8")
+def packed(clock: Any, zone: Any, there: Any) -> arrow.Array:
+    """Return a column of the times with these microseconds since midnight and offsets in seconds, where they are."""
+    packed = (clock.astype("<u8") << np.uint64(_BITS)) | (LARGEST - zone).astype("<u8")
     return arrow.Array(_TYPE, len(packed), there, packed.view("V8"))
 
 
 def _time(clock: int, less: int) -> time:
     seconds, fraction = divmod(clock, 10**6)
-    zone = timezone(timedelta(seconds=_LARGEST - less))
+    zone = timezone(timedelta(seconds=LARGEST - less))
     return time(seconds // 3600, seconds // 60 % 60, seconds % 60, fraction, zone)

@@ -10,6 +10,7 @@ from graphdb.common.values.types import LABEL_OF, Base, Column, Type
 from graphdb.sql.from_clause import NAMES_VIEW
 from graphdb.sql.joined import WHOLE_AND_REAL
 from graphdb.sql.types import durations
+from graphdb.sql.types.text import exact_text
 from graphdb.sql.value import SqlValue, as_list, instant, number
 
 
@@ -96,6 +97,8 @@ def _presented(sql: str, type: Type, i: int | str) -> _Shown:
             return _Shown(f"({sql}).moment")
         case Base.DURATION:
             return _Shown(durations.text(sql))
+        case Base.EXACT:
+            return _Shown(exact_text(SqlValue(sql, type, atomic=True), seconds=True))
         case Base.TUPLE:
             return _Shown(as_list(_instants(SqlValue(sql, type))).sql)
         case Base.MAP:

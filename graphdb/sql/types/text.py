@@ -57,7 +57,7 @@ def text_of(c: Compiler, value: SqlValue, node: ast.Expression) -> str:
     if base is Base.DURATION:
         return durations.text_of(c, value)
     if base is Base.EXACT:
-        return _exact_text(value)
+        return exact_text(value)
     if base in (Base.ZONED, Base.MOMENT):
         return f"({_text(temporal.local(value).sql, Base.DATETIME)} || {temporal.offset_text(value)})"
     if base is not Base.VALUE:
@@ -100,15 +100,17 @@ def _text(sql: str, base: Base) -> str:
     return f"({_SPELT[base].format(sql)})" if base in _SPELT else f"CAST({sql} AS VARCHAR)"
 
 
-def _exact_text(value: SqlValue) -> str:
-    """Return SQL for the text of an exact time: without seconds that are zero, and with all digits of a fraction."""
+def exact_text(value: SqlValue, *, seconds: bool = False) -> str:
+    """Return SQL for the text of an exact time with all digits of a fraction; ``seconds`` that are zero, too."""
     clock, of = exact.clock_of(value), value.type.of
     day = f"{_text(f'CAST({clock} AS DATE)', Base.DATE)} || 'T' || " if of in DATED else ""
     fraction = f"(microsecond({clock}) % 1000000 * 1000 + {exact.nanoseconds_of(value)})"
     digits = f"CASE WHEN {fraction} = 0 THEN '' ELSE '.' || rtrim(format('{{:09d}}', {fraction}), '0') END"
-    seconds = f"CASE WHEN {fraction} = 0 AND second({clock}) = 0 THEN '' ELSE strftime({clock}, ':%S') || {digits} END"
+    last = f"strftime({clock}, ':%S') || {digits}"
+    if not seconds:
+        last = f"CASE WHEN {fraction} = 0 AND second({clock}) = 0 THEN '' ELSE {last} END"
     offset = f" || {temporal.offset_text(value)}" if of in AT_OFFSETS else ""
-    return f"({day}strftime({clock}, '%H:%M') || {seconds}{offset})"
+    return f"({day}strftime({clock}, '%H:%M') || {last}{offset})"
 
 
 def _float_text(sql: str) -> str:
