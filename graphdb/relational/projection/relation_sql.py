@@ -12,6 +12,7 @@ from graphdb.common.values.types import INTEGER, NODE, Base, Type, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern
 from graphdb.relational.projection.columns.translator import Translator
+from graphdb.relational.projection.columns.values import ITEM
 from graphdb.relational.projection.described import Described, asked, described, described_in
 from graphdb.relational.projection.late import BesideBindings
 from graphdb.relational.projection.relation import ORDER, VALUE, Relation, Source
@@ -150,13 +151,18 @@ class RelationCompiler:
             values[unwound.variable.name] = column(f"c{len(values)}", INTEGER)
         made = shared | {name: value.at(f"c{i}") for i, (name, value) in enumerate(values.items())}
         made_known = {node: value.at(f"k{i}") for i, (node, value) in enumerate(expressions.items())}
-        vectors = None
-        if unwound is None and not types:
-            columns_of_rows = {f"c{i}": each for i, each in enumerate(values.values())}
-            columns_of_rows |= {f"k{i}": each for i, each in enumerate(expressions.values())}
+        vectors, rows_before, conditions = None, relation.source, relation.where
+        columns_of_rows = {f"c{i}": each for i, each in enumerate(values.values())}
+        columns_of_rows |= {f"k{i}": each for i, each in enumerate(expressions.values())}
+        if unwound is not None and blocks is None:
+            item = values[unwound.variable.name]
+            columns_of_rows[f"c{[*values].index(unwound.variable.name)}"] = column(ITEM, item.type, bases=item.bases)
+            rows_before = self._translator().unwound(rows_before, conditions, unwound, item)
+            conditions = ()
+        if blocks is None and not types:
             asked = {f"k{i}": node for i, node in enumerate(expressions) if node not in relation.known}
             asked |= {} if value is None else {f"c{[*values].index(VALUE)}": value}
-            vectors = self._translator().columns(relation.source, relation.where, columns_of_rows, asked)
+            vectors = self._translator().columns(rows_before, conditions, columns_of_rows, asked)
         source = Source.made(f"({sql})", relation.source, rows=vectors)
         return sql, Relation(source, made, (), made_known, grouped=relation.grouped)
 

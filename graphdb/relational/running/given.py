@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
-from graphdb.common.values.types import INTEGER
+from graphdb.common.values.types import INTEGER, STRING
 from graphdb.relational.program import Given
 from graphdb.relational.projection.lookups import LOOKED_FOR
 from graphdb.relational.snapshot import Snapshot
@@ -25,6 +25,10 @@ _MORE = 16
 """... and of more so many for each row."""
 
 
+_AS_MANY = 4
+"""Vertices with a property for each row, at most, where all of them are joined."""
+
+
 def given_vertices(given: Given, tables: Mapping[str, arrow.Table], snapshot: Snapshot) -> Ids:
     """Return the vertices that rows give, each once, sorted.
 
@@ -36,6 +40,8 @@ def given_vertices(given: Given, tables: Mapping[str, arrow.Table], snapshot: Sn
     column = _column(given.column, tables)
     if column is not None:
         found = values(column.drop_null())
+    elif (whole := _of_many(given, tables, snapshot)) is not None:
+        found = whole
     elif (indexed := _by_key(given, tables, snapshot)) is not None:
         found = indexed
     elif (scanned := _by_column(given, tables, snapshot)) is not None:
@@ -43,6 +49,21 @@ def given_vertices(given: Given, tables: Mapping[str, arrow.Table], snapshot: Sn
     else:
         found = snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
     return each_once(snapshot.store.to_vertices(np.asarray(found, np.int64)), snapshot.graph.vertices)
+
+
+def _of_many(given: Given, tables: Mapping[str, arrow.Table], snapshot: Snapshot) -> Ids | None:
+    """Return all vertices that have a property, where rows with texts of it are about as many: that others have none of
+    these the join finds sooner.
+    """
+    column = None if given.key is None else _column(given.key.column, tables)
+    if given.key is None or column is None or not arrow.is_string(column.type) or len(column) <= LOOKED_FOR:
+        return None
+    label, properties = given.key.label, snapshot.properties
+    if label.triples > _AS_MANY * len(column) or not properties.in_memory(label):
+        return None
+    if properties.type_of(label) != STRING or (stored := properties.array(label)) is None:
+        return None
+    return stored.rows()[0]
 
 
 def _by_key(given: Given, tables: Mapping[str, arrow.Table], snapshot: Snapshot) -> Ids | None:

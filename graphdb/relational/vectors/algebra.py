@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal, TypeAlias
 
 from graphdb.storage.catalog import EdgeLabel
@@ -27,7 +27,7 @@ class ColumnOf:
 class Constant:
     """The same value for all rows; a point in time is in UTC, and compared with others."""
 
-    value: int | float | bool | str | datetime
+    value: int | float | bool | str | date | datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,5 +172,17 @@ class Inner:
     """The names of further columns, and which of the others they are."""
 
 
-Rows: TypeAlias = "str | Clause | Union | Lookup | Outer | Inner"
+@dataclass(frozen=True, slots=True)
+class Unwound:
+    """Rows once for each of some values of theirs, in the order of these."""
+
+    rows: Rows
+    where: tuple[Vector, ...]
+    items: tuple[Vector, ...]
+    """Of one type, or integers and floating-point numbers."""
+    name: str
+    """The column that they are in."""
+
+
+Rows: TypeAlias = "str | Clause | Union | Lookup | Outer | Inner | Unwound"
 """Rows: those that go by a name, or what a clause makes."""

@@ -7,7 +7,7 @@ it.  What SQL would answer in another way, or with an error, is refused, and SQL
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from functools import reduce
 
 import numpy as np
@@ -27,7 +27,7 @@ from graphdb.relational.vectors.numbers import (
     require,
     truncated,
 )
-from graphdb.relational.vectors.temporal import TEMPORAL, instants, is_instant
+from graphdb.relational.vectors.temporal import TEMPORAL, dates, instants, is_instant
 from graphdb.relational.vectors.texts import LISTS, TEXTS, same_texts
 from graphdb.relational.vectors.unions import as_floats, numbers_of_case, numbers_there
 from graphdb.snapshot.properties import Properties
@@ -50,6 +50,8 @@ def evaluated(vector: Vector, frame: Frame, properties: Properties) -> arrow.Arr
             return arrow.strings([text]).take(np.zeros(len(frame), np.int64))
         case Constant(datetime() as instant):
             return instants(instant, len(frame))
+        case Constant(date() as day):
+            return dates(day, len(frame))
         case Constant(value):
             return arrow.numbers(np.full(len(frame), value))
         case PropertyOf(vertex, label):
@@ -202,12 +204,15 @@ def _computed(
     return arrow.numbers(compute(*map(numeric, operands)), both(*operands))
 
 
-def _divided(divide: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]) -> Operator:
+def _divided(divide: Callable[[NDArray[np.int64], NDArray[np.int64] | np.int64], NDArray[np.int64]]) -> Operator:
     """Division of integers, towards zero, or what it leaves; by zero is for SQL to refuse."""
 
     def made(operands: list[arrow.Array]) -> arrow.Array:
         left, right = map(numeric, operands)
         valid = both(*operands)
+        if len(right) and is_repeated(right):
+            require(right[0] != 0 and largest(left) < FITS)
+            return arrow.numbers(divide(left, right[0]), valid)
         require(not bool(((right == 0) if valid is None else (right == 0) & valid).any()))
         require(largest(left) < FITS)
         return arrow.numbers(divide(left, np.where(right == 0, 1, right)), valid)
@@ -255,6 +260,14 @@ def _absolute(operands: list[arrow.Array]) -> arrow.Array:
     data = numeric(operand)
     require(largest(data) < FITS)  # the least integer has none
     return arrow.numbers(np.abs(data), operand.valid)
+
+
+def _root(operands: list[arrow.Array]) -> arrow.Array:
+    """Square roots of numbers that are not negative."""
+    (operand,) = operands
+    found = _real(operand) if operand.valid is None else np.where(operand.valid, _real(operand), 0.0)
+    require(bool((found >= 0).all()))
+    return arrow.numbers(np.sqrt(found), operand.valid)
 
 
 def _rounded(round: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Operator:
@@ -307,17 +320,19 @@ def _case(operands: list[arrow.Array]) -> arrow.Array:
     results = [*branches[1::2], otherwise]
     if all(arrow.is_string(result.type) for result in results):
         return _case_of_texts([_true(condition) for condition in branches[::2]], results)
-    kinds = {result.type.format if result.type in (arrow.BOOL, arrow.FLOAT64) else "l" for result in results}
+    types = {result.type for result in results}
+    times = len(types) == 1 and all(arrow.is_date(type) or arrow.is_timestamp(type) for type in types)
+    kinds = {type.format if times or type in (arrow.BOOL, arrow.FLOAT64) else "l" for type in types}
     require(len(kinds) == 1)
     data = [numeric(result) if kinds == {"l"} else values(result) for result in results]
     conditions = [_true(condition) for condition in branches[::2]]
     one = len(conditions) == 1  # for which NumPy has what takes one pass less
     chosen = np.where(conditions[0], *data) if one else np.select(conditions, data[:-1], data[-1])
-    found = arrow.numbers(chosen)
+    there = None
     if any(result.null_count for result in results):
         valid = [result.is_valid() for result in results]
-        return arrow.numbers(values(found), np.select(conditions, valid[:-1], valid[-1]))
-    return found
+        there = np.select(conditions, valid[:-1], valid[-1])
+    return arrow.Array(results[0].type, len(chosen), there, chosen) if times else arrow.numbers(chosen, there)
 
 
 def _case_of_texts(conditions: list[NDArray[np.bool_]], results: list[arrow.Array]) -> arrow.Array:
@@ -407,6 +422,7 @@ _OPERATORS: Mapping[str, Operator] = {
     "toInteger of floats": _whole,
     "round": _rounded(lambda number: np.floor(number + 0.5)),
     "floor": _rounded(np.floor),
+    "sqrt": _root,
     "ceil": _rounded(np.ceil),
     "same text": same_texts,
     "AND": _all,

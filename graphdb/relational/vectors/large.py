@@ -39,7 +39,8 @@ MANY = 1 << 15
 _LOCAL = {
     *"= <> < <= > >= + - * // % / AND OR NOT CASE coalesce absent equals".split(),
     *("IS NULL", "same text", "toInteger of floats", "CASE of numbers", "coalesce of numbers"),
-    *("toFloat", "abs", "round", "floor", "ceil", "year", "quarter", "month", "day"),
+    *("toFloat", "abs", "round", "floor", "ceil", "sqrt", "date", "year", "quarter", "month", "day", "dayOfWeek"),
+    *("hour", "minute", "second"),
 }
 """Operators whose results are columns of numbers, truth values or texts of a clause, each of its own row alone."""
 

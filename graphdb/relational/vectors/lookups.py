@@ -7,9 +7,22 @@ from dataclasses import replace
 import numpy as np
 
 from graphdb.common import arrow
-from graphdb.relational.vectors.algebra import Aggregate, Clause, ColumnOf, Inner, Lookup, Outer, Vector, names_of
+from graphdb.relational.vectors.algebra import (
+    Aggregate,
+    Clause,
+    ColumnOf,
+    Inner,
+    Lookup,
+    Outer,
+    Unwound,
+    Vector,
+    names_of,
+)
+from graphdb.relational.vectors.expressions import evaluated
 from graphdb.relational.vectors.frames import Frame, Ints, Maker, made_once
 from graphdb.relational.vectors.numbers import numeric, require
+from graphdb.relational.vectors.unions import as_union
+from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.texts import filled, gathered, taken
 
 _SPREAD = 16
@@ -170,3 +183,29 @@ def _places(mine: Ints, theirs: Ints) -> Ints:
     array = found[0]
     assert array.data is not None
     return array.data if array.valid is None else np.where(array.valid, array.data, -1)
+
+
+def unwound(step: Unwound, frame: Frame, properties: Properties, most: int) -> Frame:
+    """Return rows once for each of some values of theirs.
+
+    Raises
+    ------
+    NotVectorized
+        They are many, or the values are not of one type.
+    """
+    count, times = len(frame), len(step.items)
+    require(count * times <= most)
+
+    def items() -> arrow.Array:
+        each = [evaluated(item, frame, properties).decoded() for item in step.items]
+        if len({array.type for array in each}) > 1:
+            each = [as_union(array, properties.unions()) for array in each]
+        at = np.arange(count * times)
+        return taken(arrow.concat_arrays(each), at % times * count + at // times)
+
+    def maker_of(name: str) -> Maker:
+        if name == step.name:
+            return made_once(items)
+        return lambda places: frame.some(name, (np.arange(count * times) if places is None else places) // times)
+
+    return Frame(count * times, maker_of)

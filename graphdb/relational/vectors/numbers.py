@@ -74,7 +74,10 @@ def both(*arrays: arrow.Array) -> Valid:
     return np.logical_and.reduce(some) if some else None
 
 
-def truncated(left: NDArray[np.int64], right: NDArray[np.int64] | int) -> NDArray[np.int64]:
+def truncated(left: NDArray[np.int64], right: NDArray[np.int64] | np.int64 | int) -> NDArray[np.int64]:
     """Return quotients of integers towards zero, as SQL has them; no divisor is 0."""
+    if not isinstance(right, np.ndarray) and right > 0 and (not left.size or int(left.min()) >= 0):
+        quotients: NDArray[np.int64] = left // right
+        return quotients
     found: NDArray[np.int64] = np.abs(left) // np.abs(right)
     return np.where((left < 0) != (np.asarray(right) < 0), -found, found)

@@ -28,6 +28,12 @@ Ints = NDArray[np.int64]
 _MOST = 1 << 20
 """Pairs that are made, at most."""
 
+_FEW = 8
+"""Pairs for each row of both sides that are not worth to look for fewer."""
+
+_SPREAD = 4
+"""Integers for each value, at most, where intervals are looked up by these themselves."""
+
 _WHOLE = 1 << 53
 """Integers up to here are floating-point numbers, too."""
 
@@ -68,16 +74,23 @@ def pairs(product: Product, where: Sequence[Vector], properties: Properties) -> 
     left = Frame.of(arrow.table({name: product.rows.column(name) for name in product.retained}))
     right = Frame.of(arrow.table({name: product.others.column(at) for name, at in product.added.items()}))
     conditions = [part for condition in where for part in _parts(condition)]
-    by_theirs: dict[Vector, list[_Compared]] = {}
+    by_theirs: dict[Vector, dict[Vector, _Compared]] = {}
     for condition in conditions:
         if (compared := _compared(condition, product.retained, product.added)) is not None:
-            by_theirs.setdefault(compared.theirs, []).append(compared)
+            by_theirs.setdefault(compared.theirs, {})[condition] = compared
     require(bool(by_theirs))
-    intervals = [_intervals(each, left, right, properties) for each in by_theirs.values()]
-    low, high, order = min(intervals, key=lambda each: int((each[1] - each[0]).sum()))
-    counts = high - low
-    total = int(counts.sum())
+    by_equation = sorted(by_theirs.values(), key=lambda each: all(one.operator != "=" for one in each.values()))
+    chosen = by_equation[0]
+    low, high, order = _intervals([*chosen.values()], left, right, properties)
+    total = int((high - low).sum())
+    for each in by_equation[1:]:
+        if total <= _FEW * (len(left) + len(right)):
+            break
+        others = _intervals([*each.values()], left, right, properties)
+        if (fewer := int((others[1] - others[0]).sum())) < total:
+            chosen, total, (low, high, order) = each, fewer, others
     require(total <= _MOST)
+    counts = high - low
     mine = np.repeat(np.arange(len(counts)), counts)
     ends = np.cumsum(counts)
     theirs = order[np.repeat(low - (ends - counts), counts) + np.arange(total)]
@@ -88,7 +101,7 @@ def pairs(product: Product, where: Sequence[Vector], properties: Properties) -> 
         side, places = (left, mine) if name in product.retained else (right, theirs)
         return made_once(lambda: side.some(name, places))
 
-    return Frame(total, maker_of), tuple(conditions)
+    return Frame(total, maker_of), tuple(condition for condition in conditions if condition not in chosen)
 
 
 def _parts(condition: Vector) -> Iterator[Vector]:
@@ -126,6 +139,8 @@ def _intervals(
         mine = evaluated(each.mine, left, properties)
         keys, others, there, others_there = _comparable(mine, theirs)
         order = np.flatnonzero(others_there)
+        if each.operator == "=" and len(compared) == 1 and (found := _equal(keys, others, there, order)) is not None:
+            return found
         order = order[np.argsort(others[order], kind="stable")]
         sorted_keys = others[order]
         high = np.minimum(high, len(order))
@@ -138,6 +153,27 @@ def _intervals(
         high = np.where(there, high, 0)
     assert order is not None
     return low, np.maximum(high, low), order
+
+
+def _equal(
+    keys: NDArray[Any], others: NDArray[Any], there: NDArray[np.bool_], some: Ints
+) -> tuple[Ints, Ints, Ints] | None:
+    """Return what :func:`_intervals` does for an equation of integers in a small range; None for others.
+
+    ``there`` says which of the keys can be compared, and ``some`` which of the others.
+    """
+    if keys.dtype != np.int64 or others.dtype != np.int64 or not len(some):
+        return None
+    theirs = others[some]
+    least, span = int(theirs.min()), int(theirs.max()) - int(theirs.min()) + 1
+    if span > _SPREAD * (len(keys) + len(theirs)):
+        return None
+    theirs = theirs - least
+    ends = np.append(0, np.cumsum(np.bincount(theirs, minlength=span)))
+    order = some[np.argsort(theirs.astype(np.min_scalar_type(span)), kind="stable")]
+    within = there & (keys >= least) & (keys < least + span)
+    at = np.where(within, keys - least, 0)
+    return np.where(within, ends[at], 0), np.where(within, ends[at + 1], 0), order
 
 
 def _comparable(

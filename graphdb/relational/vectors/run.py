@@ -18,6 +18,7 @@ from graphdb.relational.vectors.algebra import (
     Outer,
     Rows,
     Union,
+    Unwound,
     Vector,
 )
 from graphdb.relational.vectors.counted.compressed import compressed, without_columns_between
@@ -25,7 +26,14 @@ from graphdb.relational.vectors.expressions import evaluated, fulfilled, has_few
 from graphdb.relational.vectors.frames import Frame, Maker, made_once
 from graphdb.relational.vectors.groups import aggregated, grouped
 from graphdb.relational.vectors.large import MANY, each_in_pieces, over_computed
-from graphdb.relational.vectors.lookups import counted_before, counts_before, inner_joined, looked_up, outer_joined
+from graphdb.relational.vectors.lookups import (
+    counted_before,
+    counts_before,
+    inner_joined,
+    looked_up,
+    outer_joined,
+    unwound,
+)
 from graphdb.relational.vectors.numbers import NotVectorized
 from graphdb.relational.vectors.order import ordered
 from graphdb.relational.vectors.products import Product, pairs
@@ -109,6 +117,10 @@ def _frame(
         others, _ = _frame(rows.others, tables, properties, check, most, threads, products)
         check()
         return inner_joined(rows, frame, others, most), [*names, *(name for name, _ in rows.added)]
+    if isinstance(rows, Unwound):
+        frame, names = _frame(rows.rows, tables, properties, check, most, threads, products)
+        check()
+        return unwound(rows, fulfilled(rows.where, frame, properties), properties, most), [*names, rows.name]
     each = each_in_pieces(rows, tables, properties, check, threads)
     if each is not None:
         return Frame.of(each), each.column_names

@@ -6,7 +6,7 @@ The parts of a day are looked up in tables of a part of the calendar each, which
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
 import numpy as np
@@ -95,16 +95,27 @@ def _table(part: Callable[[Ints], Ints], number: int) -> Ints:
 
 def _days(array: arrow.Array) -> Ints:
     """Return days since 1970; what stands in the place of nulls means nothing."""
-    if arrow.is_date(array.type):
-        return ordinal(array)
+    return ordinal(array) if arrow.is_date(array.type) else _clock(array) // DAY
+
+
+def _clock(array: arrow.Array) -> Ints:
+    """Return the microseconds since 1970 that clocks show at points in time, each at its offset."""
     if arrow.is_timestamp(array.type):
         require(array.type.unit == "us")
-        return ordinal(array) // DAY
+        return ordinal(array)
     require(arrow.is_struct(array.type) and array.field("moment").type.unit == "us")
     moments, offsets = ordinal(array), numeric(array.field("offset"))
-    if offsets.any():
-        moments = moments + offsets * 1_000_000
-    return moments // DAY
+    return moments + offsets * 1_000_000 if offsets.any() else moments
+
+
+def _unit(microseconds: int, most: int) -> Operator:
+    """A part of the time of a day."""
+
+    def made(operands: list[arrow.Array]) -> arrow.Array:
+        (operand,) = operands
+        return arrow.numbers(_clock(operand) // microseconds % most, operand.valid)
+
+    return made
 
 
 def _date(operands: list[arrow.Array]) -> arrow.Array:
@@ -130,7 +141,17 @@ def _day(days: Ints) -> Ints:
     return days - begins.astype(np.int64) + 1
 
 
-_PARTS: Mapping[str, Callable[[Ints], Ints]] = {"year": _year, "quarter": _quarter, "month": _month, "day": _day}
+def _weekday(days: Ints) -> Ints:
+    return (days + 3) % 7 + 1  # 1970 began on a Thursday
+
+
+_PARTS: Mapping[str, Callable[[Ints], Ints]] = {
+    "year": _year,
+    "quarter": _quarter,
+    "month": _month,
+    "day": _day,
+    "dayOfWeek": _weekday,
+}
 
 NARROWING = frozenset({*_PARTS, "date"})
 """Operators whose results are few though what they take may be anything."""
@@ -174,6 +195,11 @@ def instants(value: datetime, count: int) -> arrow.Array:
     """Return a point in time, in UTC, so many times."""
     microseconds = (value - _EPOCH) // timedelta(microseconds=1)
     return arrow.Array(_INSTANT, count, None, np.full(count, microseconds))
+
+
+def dates(value: date, count: int) -> arrow.Array:
+    """Return a date so many times."""
+    return arrow.Array(arrow.DATE, count, None, np.full(count, (value - _EPOCH.date()).days, np.int32))
 
 
 def is_instant(type: arrow.DataType) -> bool:
@@ -248,6 +274,9 @@ def sort_keys(array: arrow.Array) -> list[arrow.Array]:
 
 TEMPORAL: Mapping[str, Operator] = {
     **{operator: _part(part) for operator, part in _PARTS.items()},
+    "hour": _unit(3_600_000_000, 24),
+    "minute": _unit(60_000_000, 60),
+    "second": _unit(1_000_000, 60),
     "date": _date,
     **{f"begin of {unit}": _begin(unit) for unit in TRUNCATED},
     "duration": _duration,

@@ -22,7 +22,7 @@ _MEMBERS = {"l": Base.INTEGER, "g": Base.FLOAT}
 def with_unions(table: arrow.Table, mixed: Collection[str], union: arrow.DataType) -> arrow.Table:
     """Return rows in which columns of numbers are of a union that has these; null stays null."""
     columns = {name: table.column(name).combine_chunks() for name in table.column_names}
-    return arrow.table({name: _as_union(each, union) if name in mixed else each for name, each in columns.items()})
+    return arrow.table({name: as_union(each, union) if name in mixed else each for name, each in columns.items()})
 
 
 def numbers_of_case(operands: Sequence[arrow.Array], union: arrow.DataType) -> arrow.Array:
@@ -103,7 +103,8 @@ def sums_of_numbers(
     return union_of(totals, reals, np.bincount(groups[real], minlength=count) > 0, None, array.type)
 
 
-def _as_union(array: arrow.Array, union: arrow.DataType) -> arrow.Array:
+def as_union(array: arrow.Array, union: arrow.DataType) -> arrow.Array:
+    """Return integers, or floating-point numbers, as a column that may have both."""
     base = _MEMBERS.get(array.type.format)
     require(base is not None)
     assert base is not None

@@ -47,7 +47,7 @@ def chosen(branches: Sequence[tuple[Vector, Typed]], otherwise: Typed | None) ->
     """Return the first result whose condition holds, or else another, or null."""
     results = [result for _, result in branches]
     rest = (Operation("absent", (results[0][0],)), results[0][1]) if otherwise is None else otherwise
-    base = _common([*results, rest])
+    base = one_type([*results, rest])
     require(base in _CHOSEN or base is Base.VALUE)
     operands = tuple(each for condition, (result, _) in branches for each in (condition, result))
     return Operation("CASE of numbers" if base is Base.VALUE else "CASE", (*operands, rest[0])), base
@@ -55,13 +55,14 @@ def chosen(branches: Sequence[tuple[Vector, Typed]], otherwise: Typed | None) ->
 
 def first_of(values: Sequence[Typed]) -> Typed:
     """Return the first of some values that is there."""
-    base = _common(values)
+    base = one_type(values)
     require(base in PLAIN or base is Base.VALUE)
     operator = "coalesce of numbers" if base is Base.VALUE else "coalesce"
     return Operation(operator, tuple(vector for vector, _ in values)), base
 
 
-def _common(values: Sequence[Typed]) -> Base:
+def one_type(values: Sequence[Typed]) -> Base:
+    """Return the type of some values: all have it, or they are numbers of several."""
     bases = {base for _, base in values}
     require(len(bases) == 1 or bases <= NUMBERS)
     return next(iter(bases)) if len(bases) == 1 else Base.VALUE

@@ -13,23 +13,24 @@ from graphdb.common.stopping import checked
 from graphdb.common.values.types import Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
+from graphdb.relational.projection.columns.functions import FUNCTIONS, date_in, of_one, part_of, rounded, squared
 from graphdb.relational.projection.columns.numbers import (
     NUMBERS,
     arithmetic,
     chosen,
     comparison,
     first_of,
-    number,
+    one_type,
     real,
 )
 from graphdb.relational.projection.columns.operations import duration, list_operation, part_between, text_operation
 from graphdb.relational.projection.columns.values import (
     COMPARED,
     HANDED_ON,
+    ITEM,
     KEYS,
     OF_VERTICES,
     ORDERED,
-    PARTS,
     PLAIN,
     STRUCTS,
     Typed,
@@ -55,6 +56,7 @@ from graphdb.relational.vectors.algebra import (
     Operation,
     PropertyOf,
     Rows,
+    Unwound,
     Vector,
 )
 from graphdb.relational.vectors.temporal import TRUNCATED
@@ -191,6 +193,24 @@ class Translator:
             return Clause(rows, conditions, tuple(columns.items()))
         except Unknown:
             return None
+
+    def unwound(
+        self, source: Source, where: Sequence[ast.Expression], unwound: ast.UnwindClause, item: SqlValue
+    ) -> Source:
+        """Return the rows that fulfil conditions, once for each item of a list that is written out, which SQL yields as
+        another value; without columns in memory where SQL has to make them.
+        """
+        rows, node, unknown = rows_of(source), unwound.source, Source("")
+        if rows is None or not isinstance(node, ast.ListLiteral) or not node.items:
+            return unknown
+        try:
+            items = [self._value(each) for each in checked(node.items)]
+            base = one_type(items)
+            require((base in PLAIN or is_handed_on(base, item)) and base is item.type.base and not item.many)
+            conditions = tuple(map(self._condition, where))
+            return Source("", rows=Unwound(rows, conditions, tuple(vector for vector, _ in items), ITEM))
+        except Unknown:
+            return unknown
 
     def _computed(self, node: ast.Expression, value: SqlValue) -> Vector:
         """Return an expression of plain values, which SQL yields as ``value``."""
@@ -361,22 +381,18 @@ class Translator:
                 return Operation("NOT", (absent,)) if negated else absent, Base.BOOLEAN
             case ast.FunctionCall(name, arguments) if name.lower() == "coalesce" and arguments:
                 return first_of([self._value(argument) for argument in arguments])
-            case ast.FunctionCall(name, (argument,)) if name.lower() in ("tofloat", "abs"):
-                vector, base = self._number(argument)
-                if name.lower() == "abs":
-                    require(self._value(argument)[1] is base)
-                    return Operation("abs", (vector,)), base
-                return real((vector, base)), Base.FLOAT
-            case ast.FunctionCall(name, (argument,)) if name.lower() in ("round", "floor", "ceil"):
-                return Operation(name.lower(), (self._number(argument)[0],)), Base.FLOAT
+            case ast.Binary("^", left, right):
+                return squared(self._value(left), right)
+            case ast.FunctionCall() if (day := date_in(node)) is not None:
+                return day, Base.DATE
+            case ast.FunctionCall(name, (argument,)) if name.lower() in FUNCTIONS:
+                return of_one(name.lower(), self._value(argument))
+            case ast.FunctionCall(name, (argument, ast.Literal(int(digits)))) if name.lower() == "round":
+                return rounded(self._value(argument), digits)
             case ast.FunctionCall(name, (ast.Literal(str(unit)), day)) if name.lower() == "date.truncate":
                 vector, base = self._value(day)
                 require(base is Base.DATE and unit.lower() in TRUNCATED)
                 return Operation(f"begin of {unit.lower()}", (vector,)), base
-            case ast.FunctionCall(name, (moment,)) if name.lower() == "date":
-                vector, base = self._value(moment)
-                require(base in (Base.DATE, Base.DATETIME, Base.ZONED, Base.MOMENT))
-                return Operation("date", (vector,)), Base.DATE
             case ast.FunctionCall(name, (ast.Variable(edge),)) if name.lower() == "type":
                 return self._label(edge), Base.STRING
             case ast.FunctionCall(name, (ast.MapLiteral(items),)) if name.lower() == "duration":
@@ -432,9 +448,6 @@ class Translator:
             require(item in PLAIN)
             return Operation(found.operator, (vector,), found.constants), item
         return Operation(found.operator, (vector,)), Base.INTEGER
-
-    def _number(self, node: ast.Expression) -> Typed:
-        return number(self._value(node))
 
     def _case(
         self,
@@ -498,7 +511,4 @@ class Translator:
         require(len(node.key.words) == 1)
         if isinstance(node.base, ast.FunctionCall):
             return part_between(node.base, node.key.text, self._value), Base.INTEGER
-        require(node.key.text in PARTS)
-        vector, base = self._value(node.base)
-        require(base in (Base.DATE, Base.DATETIME, Base.MOMENT))
-        return Operation(node.key.text, (vector,)), Base.INTEGER
+        return part_of(self._value(node.base), node.key.text)

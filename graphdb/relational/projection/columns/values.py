@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from math import isfinite
 
 from graphdb.common.values.types import FLOAT, INTEGER, Base, Type, list_of
@@ -25,7 +26,9 @@ COMPARED = {Base.INTEGER, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED, Ba
 INSTANTS = {Base.ZONED, Base.MOMENT}
 """Types of points in time that are compared with each other, too."""
 
-PARTS = {"year", "quarter", "month", "day"}
+PARTS = {"year", "quarter", "month", "day", "dayOfWeek"}
+
+PARTS_OF_TIMES = {"hour", "minute", "second"}
 
 STRUCTS = {Base.DURATION, Base.MAP, Base.TUPLE}
 """Types whose columns are structs of what their values consist of."""
@@ -34,6 +37,9 @@ OF_VERTICES = PLAIN | {Base.MOMENT, Base.LIST, Base.EDGE}
 """Types of properties that are columns."""
 
 HANDED_ON = OF_VERTICES | STRUCTS | {Base.PATH}
+
+ITEM = "item of the list"
+"""The column that has the items of a list, where each makes a row."""
 
 Typed = tuple[Vector, Base]
 
@@ -49,6 +55,8 @@ def constant(value: object) -> Typed:
     if isinstance(value, float):
         require(isfinite(value))
         return Constant(value), Base.FLOAT
+    if type(value) is date:
+        return Constant(value), Base.DATE
     require(isinstance(value, int) and abs(value) < 1 << 62)
     assert isinstance(value, int)
     return Constant(value), Base.BOOLEAN if isinstance(value, bool) else Base.INTEGER

@@ -71,6 +71,8 @@ def compressed(
     with suppress(NotVectorized):
         rows = Frame.of(_counted(vectors, names, clause.where, table, weight, properties, check, threads))
         return replace(clause, where=(), columns=columns), fulfilled(clause.where, rows, properties)
+    if any(isinstance(each, ColumnOf) and not _has_numbers(table.column(each.name).type) for each in taken):
+        raise NotVectorized  # before threads begin
     # Counting alone is done in a millisecond or two, in which threads but wait for one another.
     alone = any(map(_reads, vectors)) or not any(isinstance(vector, Operation) for vector in vectors)
     fewer = _combined(clause, taken, names, table, weight, properties, check, _PIECE, 1 if alone else threads)
@@ -135,6 +137,11 @@ def _combined(
     return arrow.concat_tables(in_pieces(combined, -(-len(table) // piece), threads, check))
 
 
+def _has_numbers(type: arrow.DataType) -> bool:
+    """Whether values are integers, truth values or dates, which combinations are numbered by."""
+    return arrow.is_integer(type) or type == arrow.BOOL or arrow.is_date(type)
+
+
 def _reads(vector: Vector) -> bool:
     """Whether properties are looked up for an expression, which may ask DuckDB for them."""
     if isinstance(vector, Operation):
@@ -158,7 +165,7 @@ class _Combinations(Parts):
         if vector in self.numbers:
             return True
         array = evaluated(vector, self.frame, self.properties)
-        if not (arrow.is_integer(array.type) or array.type == arrow.BOOL or arrow.is_date(array.type)):
+        if not _has_numbers(array.type):
             return False
         found = range_of(array, _PIECE // _FEWER // self.count)
         if found is None:
