@@ -24,6 +24,7 @@ from graphdb.relational.vectors.counted import codes, compressed
 from graphdb.relational.vectors.frames import Frame
 from graphdb.relational.vectors.numbers import NotVectorized
 from graphdb.relational.vectors.run import run
+from graphdb.snapshot import union_type
 
 DATA = """
 UNWIND range(0, 399) AS i
@@ -236,6 +237,7 @@ def test_many_rows_are_computed_in_pieces(threads: int, monkeypatch: pytest.Monk
         for name, value in {"MANY": 8, "_PIECE": 8, "_SHARED": 64}.items():
             monkeypatch.setattr(large, name, value)
         monkeypatch.setattr(clauses, "MANY", 8)
+        monkeypatch.setattr(union_type, "_LISTS", [])  # as in a process that has asked for nothing yet
         paths = [[e] for e in range(320)] + [
             [e, f] for e in range(320) for f in range(320) if e != f and ends[e][1] == ends[f][0]
         ]

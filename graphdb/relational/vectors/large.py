@@ -90,6 +90,7 @@ def each_in_pieces(
     whole = {} if where else {name: table.column(v.name) for name, v in columns.items() if isinstance(v, ColumnOf)}
 
     size, threads = (_PIECE, 1) if len(table) < _SHARED else (2 * _PIECE, threads)
+    properties.unions()  # is asked of DuckDB once, which this thread alone may do while others work
 
     def made(number: int) -> dict[str, arrow.Array]:
         frame = fulfilled(where, Frame.of(table.part(number * size, size)), properties)
