@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -84,3 +85,41 @@ def test_no_statement_of_sql_is_run(database: graphdb.Database, monkeypatch: pyt
     monkeypatch.setattr(query.QueryRun, "_selected", selected)
     for subquery in (SUBQUERIES[0], SUBQUERIES[4], SUBQUERIES[5], SUBQUERIES[8]):
         database.query(f"MATCH (a:P) WITH a, {subquery.format(compared='> 1')} AS n RETURN n, count(*)").fetchall()
+
+
+@pytest.mark.parametrize("shared", ["a", "c", "ac"])
+def test_conditions_on_several_vertices_are_tested_before_rows_are_joined(
+    database: graphdb.Database, shared: str
+) -> None:
+    """Compared with the matches, and their properties, one by one."""
+    vertices = {i: (k, name) for i, k, name in database.query("MATCH (a:P) RETURN a.i, a.k, a.name").fetchall()}
+    matches = database.query("MATCH (a:P)-[:K]->(b)<-[:K]-(c:P) RETURN a.i, b.i, c.i").fetchall()
+
+    def fulfilled(a: int, b: int, c: int) -> tuple[bool, bool]:
+        (k, name), (other, _), (third, last) = vertices[a], vertices[b], vertices[c]
+        less = k is not None and other is not None and k < other
+        return less or name == last, None not in (k, third) and k + third > 5
+
+    for at, condition in enumerate(("a.k < b.k OR a.name = c.name", "a.k + c.k > 5")):
+        expected = Counter[tuple[int, ...]]()
+        for a, b, c in matches:
+            if fulfilled(a, b, c)[at]:
+                expected[tuple({"a": a, "c": c}[name] for name in shared)] += 1
+        start = "MATCH (a:P)" if shared == "a" else "MATCH (c:P)" if shared == "c" else "MATCH (a:P)-[:L|K]-(c:P)"
+        keys = ", ".join(f"{name}.i" for name in shared)
+        inner = f"{{ MATCH (a)-[:K]->(b)<-[:K]-(c:P) WHERE {condition} }}"
+        inner = inner if shared != "c" else inner.replace("(a)", "(a:P)").replace("(c:P)", "(c)")
+        found = database.query(f"{start} RETURN DISTINCT {keys}, COUNT {inner} AS n, EXISTS {inner} AS e").fetchall()
+        assert {tuple(key): (n, e) for *key, n, e in found} == {
+            tuple(key): (expected[tuple(key)], expected[tuple(key)] > 0) for *key, _, _ in found
+        }
+        assert any(n for *_, n, _ in found)
+        plan = str(database.query(f"EXPLAIN {start} RETURN {keys}, COUNT {inner} AS n"))
+        assert "group join" in plan
+
+
+def test_conditions_that_fail_are_tested_of_rows_alone(database: graphdb.Database) -> None:
+    """Bindings that no row has are not asked: a division by zero among them is nobody's error."""
+    inner = "{ (a)-[:K]->(b)<-[:K]-(c) WHERE 7 / (a.k - c.k) > 1 }"
+    text = f"MATCH (a:P)-[:K]->(c:P) WHERE a.k <> c.k RETURN a.i, c.i, COUNT {inner} AS n"
+    assert any(n for *_, n in database.query(text).fetchall())

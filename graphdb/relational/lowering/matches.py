@@ -159,7 +159,7 @@ class Matches(Traversals):
             if versions is None and how == "JOIN":
                 return self._with_paths(left, matches, live, self._drops(rest[0]), _least(rest[0]))
             if versions is None:
-                rows = Source.made(f"(SELECT l.*, l.rowid AS row FROM {left.source} l)", left.source)
+                rows = self._with_row_numbers(left)
                 start = replace(left, source=rows, variables={**left.variables, ROW: AT})
                 found = self._with_paths(start, matches, live, self._drops(rest[0]), _least(rest[0]))
                 return self._by_row(left, [found], live, how, rest)
@@ -175,6 +175,14 @@ class Matches(Traversals):
             return self._joined_anew(left, bound, live, join, duplicates, rest)[1]
         left, found = self._joined_anew(left, bound, live, "join")
         return self._by_row(left, [_numbered(found)], live, how, rest)
+
+    def _with_row_numbers(self, left: Relation) -> Source:
+        """Return rows that are a table with their numbers as the column ``row``."""
+        columns, of_left = self._columns_of(left), rows_of(left.source)
+        made = None
+        if columns is not None and of_left is not None:
+            made = Clause(of_left, (), (*((name, ColumnOf(name)) for name in columns), ("row", ColumnOf("rowid"))))
+        return Source.made(f"(SELECT l.*, l.rowid AS row FROM {left.source} l)", left.source, rows=made)
 
     def _duplicates(
         self, clause: ast.ClauseNode, names: Collection[str], conditions: Sequence[ast.Expression]

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from graphdb.common.values.types import ANY, BOOLEAN, INTEGER, MIXED, Base, Type, has_terms, list_of, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern
+from graphdb.pattern.failing import can_fail
 from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables
 from graphdb.pattern.graph import EdgeTest, Wanted
 from graphdb.pattern.paths.lengths import is_length, length_name
 from graphdb.pattern.paths.search import Differing, PathSearch
 from graphdb.procedures.registry import Call
 from graphdb.relational.lowering.joins import all_of
-from graphdb.relational.lowering.needs import only_matches
+from graphdb.relational.lowering.needs import available, needs_of, only, only_matches
 from graphdb.relational.lowering.semijoins import Semijoins
 from graphdb.relational.lowering.subquery_forms import (
     calls_procedure,
@@ -27,7 +28,8 @@ from graphdb.relational.lowering.subquery_forms import (
 )
 from graphdb.relational.program import Applied, Called, Computed, Counted
 from graphdb.relational.projection.grouped_vectors import counted, grouped_counts, groups_of, with_rows_of_groups
-from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source, rows_of
+from graphdb.relational.projection.late import gathered_in
+from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source, bindings_of, rows_of
 from graphdb.relational.projection.sql import Projection, listed
 from graphdb.relational.vectors.algebra import Rows
 from graphdb.semantics.aggregation import contains_aggregate
@@ -167,9 +169,47 @@ class Subqueries(Semijoins):
         matches, value = one
         bound = self._bound_from(matches, left)
         shared = [name for name in bound.variables if name in left.variables]
-        if value is None and not bound.residual and all(name in bound.vertex_of for name in shared):
-            return self._counted(left, bound, shared, is_existence(node), suffix)
+        if value is None and all(name in bound.vertex_of for name in shared):
+            if not bound.residual:
+                return self._counted(left, bound, shared, is_existence(node), suffix)
+            if shared and self._is_of_bindings(bound):
+                return self._counted_where(left, bound, shared, is_existence(node), suffix)
         return self._gathered(left, bound, value, suffix)
+
+    def _is_of_bindings(self, bound: BoundPattern) -> bool:
+        """Whether the conditions that are left of a match are of its bindings alone, and cannot fail: they may then be
+        tested of bindings that no row has.
+        """
+        asked = tuple(bound.residual)
+        if any(self._aside(asked)) or not free_variables(asked) <= {*bound.vertex_of}:
+            return False
+        return not any(can_fail(each, self._snapshot.names, self._text) for each in asked)
+
+    def _counted_where(
+        self, left: Relation, bound: BoundPattern, shared: Sequence[str], exists: bool, suffix: str
+    ) -> _Added:
+        """The number of a pattern's matches that fulfil conditions, around the vertices it shares: these are tested
+        before the rows are joined with what is left.
+        """
+        view = self._bindings_view()
+        pattern = bindings_of(bound, self._snapshot.edges, view)
+        needs = needs_of(bound, {*shared, *free_variables(pattern.where)})
+        rows = replace(only(pattern, available(bound, needs)), where=pattern.where)
+        known = self._beside[view].known(gathered_in(pattern.where), rows.variables, self._text)
+        given = (*self._given(left, bound, shared), *self._given_values(left, bound))
+        self._add_match("group join", view, bound, needs, given)
+        sql, found = self._projecting(replace(rows, known={**rows.known, **known})).select(shared)
+        table = self._materialized(sql, found.source, made=found.source.rows)
+        ids = [found.variables[name].column for name in shared]
+        number = "1" if exists else "count(*)"
+        columns = ", ".join(f"b.{id}" for id in ids)
+        r = f"r{suffix}"
+        on = [f"{r}.{id} = {left.variables[name].of('l')}" for id, name in zip(ids, shared, strict=True)]
+        join = f"(SELECT {columns}, {number} AS n FROM {table} b GROUP BY {columns}) {r} ON {all_of(on)}"
+        same = [(left.variables[name].column, id) for id, name in zip(ids, shared, strict=True)]
+        plain = tuple((mine, theirs) for mine, theirs in same if mine is not None and theirs is not None)
+        counted = (str(table.view), plain, exists) if len(plain) == len(same) else None
+        return _Added(f"coalesce({r}.n, 0)", INTEGER, join, table.reads, counted)
 
     def _counted(self, left: Relation, bound: BoundPattern, shared: Sequence[str], exists: bool, suffix: str) -> _Added:
         """The number of a pattern's matches around the vertices it shares, of which only the numbers are wanted."""
