@@ -299,13 +299,14 @@ class DataGraph(DerivedStructures):
             return self.source.at_class(label, direction, class_id)
 
         def count() -> Ints:
+            from graphdb.storage.graph.derived.closure_kernels import counted_at
+
             way: Direction = "out" if direction == OUT else "in"
             members, counts = self.members(class_id), self._counts((label,), way)
             if counts is None:
                 lengths = self.partition((label,), way).ranges_of(members)[1]
-            else:
-                lengths = counts[members[: np.searchsorted(members, len(counts))]]
-            return np.array([lengths.sum(), np.count_nonzero(lengths)])
+                return np.array([lengths.sum(), np.count_nonzero(lengths)])
+            return np.array(counted_at(counts, members))
 
         edges, active = self.derived(("at-class", label, direction, class_id), count).tolist()
         return edges, active

@@ -108,8 +108,9 @@ class Forest:
 
     def pairs(self, low: int, high: int | None) -> int:
         """Return how many pairs of vertices are joined by ``low`` to ``high`` edges."""
-        reach = self.depths if high is None else np.minimum(self.depths, high)
-        return int(np.maximum(reach.astype(np.int64) - (low - 1), 0).sum())
+        from graphdb.storage.graph.derived.closure_kernels import ancestors_counted
+
+        return ancestors_counted(self.depths, low, len(self.parents) if high is None else high)
 
     def lengths(self, closure: Closure, direction: Direction) -> Ints:
         """Return how many neighbours each vertex has in a closure, out or in, without finding these: int64."""
@@ -117,8 +118,9 @@ class Forest:
 
         low, high = closure.low, len(self.parents) if closure.high is None else closure.high
         if direction == self.upwards:
-            counts: Ints = np.maximum(np.minimum(self.depths, high) - (low - 1), 0).astype(np.int64)
-            return counts
+            counts: Ints = np.minimum(self.depths, high, dtype=np.int64)  # in one array: each costs its page faults
+            counts -= low - 1
+            return np.maximum(counts, 0, out=counts)
         counts = np.zeros(len(self.parents), np.int64)
         descendants_counted(self.parents, self.depths, low, high, counts)
         return counts

@@ -78,6 +78,26 @@ def ancestors_of(
             neighbours[j] = moved
 
 
+@entry("i4[:], i8, i8 -> i8")
+def ancestors_counted(depths: Depths, low: int, high: int) -> int:
+    """Return how many ancestors all vertices have together, ``low`` to ``high`` edges above."""
+    count = 0
+    for vertex in range(len(depths)):
+        count += max(min(depths[vertex], high) - low + 1, 0)
+    return count
+
+
+@entry("i8[:], i8[:] -> i8, i8")
+def counted_at(counts: Ints, vertices: Ints) -> tuple[int, int]:
+    """Return the sum of what is counted at some vertices, and at how many that is anything."""
+    total, there = 0, 0
+    for i in range(len(vertices)):
+        if vertices[i] < len(counts):
+            total += counts[vertices[i]]
+            there += 1 if counts[vertices[i]] > 0 else 0
+    return total, there
+
+
 @entry("T[:], i4[:], i8, i8, i8[:]")
 def descendants_counted(parents: NDArray[Any], depths: Depths, low: int, high: int, counts: Ints) -> None:
     """Add up in ``counts`` (int64 [vertices]) the descendants of each vertex, ``low`` to ``high`` edges below."""
