@@ -23,7 +23,7 @@ def moments(draw: np.random.Generator, count: int, edges: bool) -> arrow.Array:
     found = draw.integers(-20 * 365, 30 * 365, count) * DAY + (
         draw.integers(-2, 2, count) if edges else draw.integers(0, DAY, count)
     )
-    plain = arrow.Array(arrow.DataType("tsu:UTC"), count, None, found)
+    plain = arrow.Array(arrow.DataType("tsu:UTC"), count, draw.random(count) < 0.9 if edges else None, found)
     offsets = arrow.numbers(np.zeros(count, np.int32))
     return arrow.struct_array([plain, offsets], ["moment", "offset"], draw.random(count) < 0.9)
 
@@ -66,7 +66,7 @@ def test_counts(seed: int, type: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         there = 0 <= at < vertices
         if name != "moment":
             return arrow.pylist(arrays[name].slice(at, 1))[0] if there else None
-        if not there or not arrays[name].is_valid()[at]:
+        if not there or not (arrays[name].is_valid()[at] and arrays[name].children[0].is_valid()[at]):
             return None
         microseconds = int(cast("Any", arrays[name].children[0].data)[at])
         return (EPOCH + dt.timedelta(microseconds=microseconds)).year

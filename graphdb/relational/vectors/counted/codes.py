@@ -214,8 +214,8 @@ def _bounds(array: arrow.Array) -> tuple[int, int] | None:
     return found
 
 
-_moments: WeakKeyDictionary[arrow.Array, arrow.Array] = WeakKeyDictionary()
-"""Points in time in UTC without their offsets."""
+_moments: WeakKeyDictionary[arrow.Array, arrow.Array | None] = WeakKeyDictionary()
+"""Points in time in UTC without their offsets; None of those that have some."""
 
 
 def _in_utc(array: arrow.Array) -> arrow.Array:
@@ -225,11 +225,11 @@ def _in_utc(array: arrow.Array) -> arrow.Array:
     if array not in _moments:
         moments, offsets = array.field("moment"), array.field("offset")
         assert offsets.data is not None
-        plain = array if offsets.data.any() else moments
-        if plain is moments and moments.valid is None:
-            plain = arrow.Array(moments.type, len(moments), array.valid, moments.data)
-        _moments[array] = plain
-    return _moments[array]
+        valid = [each for each in (array.valid, moments.valid) if each is not None]
+        there = np.logical_and.reduce(valid) if valid else None
+        _moments[array] = None if offsets.data.any() else arrow.Array(moments.type, len(array), there, moments.data)
+    found = _moments[array]
+    return array if found is None else found
 
 
 def _source(column: arrow.ChunkedArray) -> arrow.Gathered | None:
