@@ -1,4 +1,4 @@
-"""Lists and durations that columns hold, against the evaluator, which reads each of their texts."""
+"""Lists, durations and times that columns hold, against the evaluator, which reads each of their texts."""
 
 from __future__ import annotations
 
@@ -59,6 +59,21 @@ DURATIONS = (
     "coalesce(n.p, n.q)",
     "size(n.p)",
 )
+CLOCKS = ["10:00", "10:00:00", "23:59:59.999999", "23:59:59.999999999", "00:00:00.000000001", "09:00:00.5"]
+OFFSETS = ["Z", "+01:00", "-18:00", "+00:00:01"]
+MADE = {"durations": "duration", "localtime": "localtime", "time": "time", "localdatetime": "localdatetime"}
+MADE["datetime"] = "datetime"
+TIMES = (
+    "n.p",
+    "n.p.hour, n.p.nanosecond",
+    "toString(n.p)",
+    "n.p = n.q, n.p < n.q, n.p >= n.q, n.p IS NULL",
+    "n.p + duration({nanoseconds: n.i}), n.p - duration('P1M')",
+    "duration.between(n.p, n.q), duration.inDays(n.q, n.p)",
+    "localtime(n.p), time(n.q), time.truncate('second', n.p)",
+    "coalesce(n.p, n.q), [n.p, n.q], {a: n.p}",
+    "n.p IN [n.q, n.i, n.p]",
+)
 WHOLE = (
     "MATCH (n:N) RETURN count(n.p), count(DISTINCT n.p)",
     "MATCH (n:N) RETURN n.p, count(*) AS c ORDER BY c, n.p",
@@ -88,6 +103,9 @@ def _value(draw: random.Random, kind: str) -> Any:
         units = ("years", "months", "days", "hours", "minutes", "seconds", "milliseconds", "nanoseconds")
         chosen = draw.sample(units, draw.randrange(1, 4))
         return {unit: draw.choice(signs) * draw.choice([0, 1, 5, 13, 100, 2000]) for unit in chosen}
+    if kind in MADE:
+        day = draw.choice(["1970-01-01T", "2024-02-29T", "1600-12-31T"]) if "date" in kind else ""
+        return day + draw.choice(CLOCKS) + (draw.choice(OFFSETS) if kind in ("time", "datetime") else "")
     items = [None if draw.random() < 0.1 else ITEMS[kind](draw) for _ in range(draw.choice([0, 1, 2, 2, 3, 5]))]
     return items
 
@@ -112,12 +130,15 @@ def _forget(db: graphdb.Database) -> None:
 @pytest.mark.parametrize("seed", range(scaled(30)))
 def test_values_are_those_of_the_evaluator(seed: int, edges: bool) -> None:
     draw = random.Random(2 * seed + edges)
-    kind = draw.choice([*ITEMS, "durations", "durations", "integers", "texts", "mixed"])
-    made = "duration(row.{})" if kind == "durations" else "row.{}"
+    kind = draw.choice([*ITEMS, *MADE, *MADE, "durations", "integers", "texts", "mixed"])
+    made = f"{MADE[kind]}(row.{{}})" if kind in MADE else "row.{}"
     pairs = ", ".join(f"{key}: CASE WHEN row.{key} IS NOT NULL THEN {made.format(key)} END" for key in "pq")
-    queries = [f"MATCH (n:N) RETURN n.i, {x} ORDER BY n.i" for x in (DURATIONS if kind == "durations" else LISTS)]
+    queries = [
+        f"MATCH (n:N) RETURN n.i, {x} ORDER BY n.i"
+        for x in (LISTS if kind not in MADE else DURATIONS if kind == "durations" else TIMES)
+    ]
     whole, merged = [*WHOLE], "MERGE (n:N {i: row.i})"
-    queries += [*whole, *(ADDED if kind == "durations" else UNWOUND)]
+    queries += [*whole, *(UNWOUND if kind not in MADE else ADDED if kind == "durations" else ())]
     if edges:  # one of each vertex to itself, some of them parallel
         merged = "MERGE (v:V {i: row.i / 2}) MERGE (v)-[n:N {i: row.i}]->(v)"
         of_one = [[text for text in texts if "(m" not in text] for texts in (whole, queries)]
@@ -150,7 +171,8 @@ def test_values_are_those_of_the_evaluator(seed: int, edges: bool) -> None:
             if inside:
                 db.query(draw.choice(["COMMIT", "ROLLBACK"]))
             if kind != "durations":
-                write(draw.choice([1, 2]), draw.choice([kind, kind, *(name for name in ITEMS if name != "dates")]))
+                others = () if kind in MADE else (name for name in ITEMS if name != "dates")
+                write(draw.choice([1, 2]), draw.choice([kind, kind, *others]))
             if draw.random() < 0.3:
                 db.query(f"MATCH {'()-[n:N {i: 0}]->()' if edges else '(n:N {i: 0})'} SET n.p = null")
 

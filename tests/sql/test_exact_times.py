@@ -252,6 +252,12 @@ def _parts(value: Any) -> tuple[int, ...]:
     return tuple(found)
 
 
+def test_times_beyond_columns_are_an_error(db: graphdb.Database) -> None:
+    for kind in ("ld", "z"):
+        with pytest.raises(graphdb.GraphDBError, match="a date and time is out of range"):
+            db.query(f"MATCH (e:E) RETURN e.{kind} + duration({{years: 400000}})").fetchall()
+
+
 @pytest.mark.parametrize(
     ("made", "type", "texts"),
     [

@@ -117,6 +117,7 @@ _FULL = re.compile(
 
 _PLAINER = (
     (r"division by zero(?! at offset)", "division by zero", None),
+    (r"not in timestamp range", "a date and time is out of range", "columns hold the years -289566 to 293506"),
     (r"out of range|[Oo]verflow|too large", "a number is out of range", "integers have 64 bits: -2^63 to 2^63 - 1"),
 )
 """What DuckDB says of SQL that the user did not write, and how to say it to the user."""
