@@ -226,6 +226,22 @@ def whole(some: list[int]) -> list[Question]:
             "JOIN person a ON a.id = k.s JOIN person b ON b.id = k.o WHERE b.age > a.age) WHERE i <= 2 GROUP BY s) m ON m.s = p.id",
         ),
         Question(
+            "a.seen.hour, a.born.dayOfWeek",
+            "MATCH (a:Person) RETURN a.seen.hour AS h, a.born.dayOfWeek AS d, count(*) AS n",
+            "SELECT hour(seen) AS h, isodow(born) AS d, count(*) AS n FROM person GROUP BY ALL",
+            "MATCH (a:Person) RETURN date_part('hour', a.seen) AS h, date_part('dow', a.born) AS d, count(*) AS n",
+        ),
+        Question(
+            "(a), (b) WHERE a.born = b.born",
+            "MATCH (a:Person), (b:Person) WHERE a.born = b.born AND a.age = b.age AND a.id < b.id RETURN count(*) AS n",
+            "SELECT count(*) AS n FROM person a JOIN person b ON a.born = b.born AND a.age = b.age AND a.id < b.id",
+        ),
+        Question(
+            "UNWIND [a.age, a.id * 0.5], sum",
+            "MATCH (a:Person) UNWIND [a.age, a.id * 0.5] AS x RETURN a.age % 10 AS k, sum(x) AS n",
+            "SELECT k, sum(x) AS n FROM (SELECT age % 10 AS k, unnest([age, id * 0.5::DOUBLE]) AS x FROM person) GROUP BY k",
+        ),
+        Question(
             "COUNT { … UNION … }",
             "MATCH (a:Person) RETURN a.id AS a, COUNT { MATCH (a)-[:knows]->(b:Person) RETURN b UNION "
             "MATCH (a)-[:likes]->(b:Person) RETURN b } AS n",

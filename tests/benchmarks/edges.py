@@ -104,6 +104,16 @@ def questions(people: int) -> list[Question]:
             "MATCH (a:Person {id: 77})-[r:knows]->(b:Person) RETURN b.name AS name, r.since AS since",
             f"SELECT b.name, k.since {joined} WHERE a.id = 77",
         ),
+        Question(
+            "sum(CASE … THEN float ELSE 0 END)",
+            f"{knows} RETURN a.age AS age, sum(CASE WHEN r.since > 2010 THEN r.weight ELSE 0 END) AS n",
+            f"SELECT a.age, sum(CASE WHEN k.since > 2010 THEN k.weight ELSE 0 END) AS n {joined} GROUP BY a.age",
+        ),
+        Question(
+            "CASE … b.age - a.age, all rows",
+            f"{knows} RETURN CASE WHEN a.age > b.age THEN b.age - a.age ELSE 2 * b.age END AS n",
+            f"SELECT CASE WHEN a.age > b.age THEN b.age - a.age ELSE 2 * b.age END AS n {joined}",
+        ),
         *of_paths(),
     ]
 

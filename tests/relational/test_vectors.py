@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, cast
 
 import numpy as np
@@ -16,7 +15,6 @@ from graphdb.common import arrow
 from graphdb.common.errors import ExecutionError
 from graphdb.relational.running import program_run
 from graphdb.relational.vectors import groups as grouping
-from graphdb.relational.vectors import large
 from graphdb.relational.vectors import order as ordering
 from graphdb.relational.vectors import run as clauses
 from graphdb.relational.vectors.algebra import ColumnOf
@@ -24,7 +22,6 @@ from graphdb.relational.vectors.counted import codes, compressed
 from graphdb.relational.vectors.frames import Frame
 from graphdb.relational.vectors.numbers import NotVectorized
 from graphdb.relational.vectors.run import run
-from graphdb.snapshot import union_type
 
 DATA = """
 UNWIND range(0, 399) AS i
@@ -143,145 +140,6 @@ def test_as_sql_does(database: graphdb.Database, text: str, monkeypatch: pytest.
     assert (mine if text in ORDERED else sorted(mine, key=repr)) == (
         rows if text in ORDERED else sorted(rows, key=repr)
     )
-
-
-def test_times_and_numbers_are_as_python_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    dice = np.random.default_rng(11)
-    days = [date(1, 1, 1) + timedelta(days=int(n)) for n in dice.integers(0, 3_652_058, 90)]
-    seen = [datetime(1850, 1, 1) + timedelta(microseconds=int(n)) for n in dice.integers(0, 9_000_000_000_000_000, 90)]
-    size = [float(x) for x in dice.normal(scale=90, size=90).round(5)]
-    rows = [{"i": i, "day": days[i], "seen": seen[i], "size": size[i]} for i in range(90)]
-    text = """
-        MATCH (a:P) RETURN a.i, a.day.dayOfWeek, a.seen.hour, a.seen.minute, a.seen.second, a.seen.dayOfWeek, a.size ^ 2,
-            sqrt(abs(a.size)), round(a.size, 2), round(a.size * 3, 0), CASE WHEN a.day < date('1000-05-04') THEN 1 WHEN
-            a.day >= $late THEN 2 END, CASE WHEN a.i > 40 THEN a.day ELSE date('2024-02-29') END ORDER BY a.i
-    """
-    with graphdb.connect(device="cpu", threads=1) as db:
-        db.query("UNWIND $rows AS r CREATE (:P {i: r.i, day: r.day, seen: r.seen, size: r.size})", rows=rows)
-        monkeypatch.setattr(program_run, "run", lambda *given, **named: made.append(run(*given, **named)) or made[-1])
-        made: list[Any] = []
-        found = db.query(text, late=date(1800, 1, 1)).fetchall()
-        assert made[0] is not None, "SQL made it"
-        for (i, *mine), day, at, x in zip(found, days, seen, size, strict=True):
-            expected = [day.isoweekday(), at.hour, at.minute, at.second, at.isoweekday(), x * x, math.sqrt(abs(x))]
-            expected += [math.floor(x * 100 + 0.5) / 100, math.floor(x * 3 + 0.5)]
-            expected += [1 if day < date(1000, 5, 4) else 2 if day >= date(1800, 1, 1) else None]
-            assert mine == [*expected, day if i > 40 else date(2024, 2, 29)]
-        found = db.query("MATCH (a:P) WHERE a.i > 5 UNWIND [a.i, a.size, a.i + 100] AS x RETURN x, a.i")
-        assert list(map(repr, found)) == [repr((x, i)) for i in range(6, 90) for x in (i, size[i], i + 100)]
-        found = db.query(
-            "MATCH (a:P) UNWIND [a.i, a.size] AS x WITH a.i % 7 AS k, x WHERE x > 20 RETURN k, sum(x), count(x) ORDER BY k"
-        )
-        over = [[x for i in range(k, 90, 7) for x in (i, size[i]) if x > 20] for k in range(7)]
-        assert found.fetchall() == [(k, pytest.approx(sum(some)), len(some)) for k, some in enumerate(over)]
-        found = db.query(
-            "MATCH (a:P), (b:P {i: a.i + 1}) UNWIND [a, b] AS n WITH n WHERE n.i > 3 RETURN n.i, count(*) ORDER BY n.i"
-        )
-        assert found.fetchall() == [(i, 1 if i == 89 else 2) for i in range(4, 90)]
-        found = db.query("MATCH (a:P) WHERE a.i < 9 RETURN sqrt(a.i - 3) AS x ORDER BY a.i").fetchall()
-        assert [repr(x) for (x,) in found] == [repr(math.sqrt(i - 3)) if i >= 3 else "nan" for i in range(9)]
-
-
-@pytest.mark.parametrize("kind", ["text", "number", "size"])
-def test_pairs_of_equal_values_are_as_enumerated(kind: str) -> None:
-    dice = np.random.default_rng(5)
-    some = {
-        "text": ["", "a", "ab", "é", "b", None],
-        "number": [-(1 << 62), -3, 0, 4, None, 1 << 61],
-        "size": [0.5, -0.0, 0, None, 1e300],
-    }
-    rows: list[dict[str, Any]] = [
-        {"i": i, "v": some[kind][int(dice.integers(len(some[kind])))], "w": int(dice.integers(4))} for i in range(700)
-    ]
-    if kind == "number":  # in a small range, too
-        rows += [{"i": 700 + i, "v": int(dice.integers(9)), "w": 1} for i in range(300)]
-    text = "MATCH (a:P), (b:P) WHERE a.v = b.v AND a.i < b.i AND a.w = b.w + 1 RETURN count(*), sum(a.i * 3 + b.i)"
-    with graphdb.connect(device="cpu", threads=1) as db:
-        db.query("UNWIND $rows AS r CREATE (p:P {i: r.i, w: r.w}) SET p.v = r.v", rows=rows)
-        found = [
-            3 * a["i"] + b["i"]
-            for a in rows
-            for b in rows
-            if a["v"] is not None and a["v"] == b["v"] and a["i"] < b["i"] and a["w"] == b["w"] + 1
-        ]
-        assert db.query(text).fetchall() == [(len(found), sum(found))]
-        found = [
-            (a["i"], b["i"])
-            for a in rows
-            for b in rows
-            if a["v"] is not None and a["v"] == b["v"] and a["i"] < b["i"] < a["i"] + 9
-        ]
-        query = "MATCH (a:P), (b:P) WHERE a.v = b.v AND a.i < b.i AND b.i < a.i + 9 RETURN a.i, b.i"
-        assert sorted(db.query(query).fetchall()) == sorted(found)
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_many_rows_are_computed_in_pieces(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    dice = np.random.default_rng(7)
-    age, size, ends = (
-        dice.integers(0, 9, 40).tolist(),
-        dice.normal(size=40).round(2).tolist(),
-        dice.integers(0, 40, (300, 2)).tolist(),
-    )
-    absent = set(dice.integers(0, 40, 9).tolist())
-    ends += ends[:20]  # parallel edges
-    with graphdb.connect(device="cpu", threads=threads) as db:
-        for i in range(40):
-            db.query(
-                "CREATE (:P {i: $i, age: $age, size: $size})", i=i, age=None if i in absent else age[i], size=size[i]
-            )
-        db.query(
-            "UNWIND $ends AS e MATCH (a:P {i: e[0]}), (b:P {i: e[1]}) CREATE (a)-[:R {w: e[0] - e[1]}]->(b)", ends=ends
-        )
-        ages = [None if i in absent else age[i] for i in range(40)]
-        for name, value in {"MANY": 8, "_PIECE": 8, "_SHARED": 64}.items():
-            monkeypatch.setattr(large, name, value)
-        monkeypatch.setattr(clauses, "MANY", 8)
-        monkeypatch.setattr(union_type, "_LISTS", [])  # as in a process that has asked for nothing yet
-        paths = [[e] for e in range(320)] + [
-            [e, f] for e in range(320) for f in range(320) if e != f and ends[e][1] == ends[f][0]
-        ]
-        nodes = [[ends[path[0]][0], *(ends[e][1] for e in path)] for path in paths]
-        found = db.query(
-            "MATCH p = (a:P)-[:R*1..2]->(b) RETURN a.i, b.i, length(p), size([n IN nodes(p) WHERE n.age > 4]), reduce(s = 0, r IN relationships(p) | s + r.w)"
-        )
-        over = [sum(1 for n in some if (ages[n] or 0) > 4) for some in nodes]
-        weights = [sum(ends[e][0] - ends[e][1] for e in path) for path in paths]
-        rows = zip(nodes, paths, over, weights, strict=True)
-        assert sorted(found) == sorted((some[0], some[-1], len(path), n, w) for some, path, n, w in rows)
-        found = db.query(
-            "MATCH (a:P)-[r:R]->(b) WHERE a.age + r.w > 0 RETURN r.w / 3 % 2 AS k, count(*), sum(a.age * 2 + b.i), max(b.size * r.w) ORDER BY k"
-        )
-        groups: dict[int, list[tuple[int, float]]] = {}
-        for e, f in ends:
-            if (one := ages[e]) is not None and one + e - f > 0:
-                groups.setdefault(int(math.fmod(int((e - f) / 3), 2)), []).append((one * 2 + f, size[f] * (e - f)))
-        assert found.fetchall() == [
-            (k, len(g), sum(a for a, _ in g), max(b for _, b in g)) for k, g in sorted(groups.items())
-        ]
-        found = db.query(
-            "MATCH (a:P)-[r:R]->(b) RETURN CASE WHEN r.w > 3 THEN a.age WHEN r.w < -3 THEN b.size END AS x, coalesce(a.age, b.size), b.age - coalesce(a.age, 0.5)"
-        )
-        chosen = [
-            (
-                ages[e] if e - f > 3 else size[f] if e - f < -3 else None,
-                size[f] if ages[e] is None else ages[e],
-                None if ages[f] is None else ages[f] - (0.5 if ages[e] is None else ages[e]),
-            )
-            for e, f in ends
-        ]
-        assert sorted(map(repr, found)) == sorted(map(repr, chosen))
-        found = db.query(
-            "MATCH (a:P)-[r:R]->(b) WITH a, CASE WHEN r.w > 3 THEN a.age ELSE b.size END AS x RETURN a.i, sum(x), avg(x), count(x), sum(CASE WHEN x > 1 THEN 1.5 ELSE 1 END) ORDER BY a.i"
-        )
-        for i, total, mean, number, other in found:
-            mine = [x for e, f in ends if e == i and (x := ages[e] if e - f > 3 else size[f]) is not None]
-            beside = [
-                1.5 if (x := ages[e] if e - f > 3 else size[f]) is not None and x > 1 else 1 for e, f in ends if e == i
-            ]
-            assert (type(total), number, type(other)) == (type(sum(mine)), len(mine), type(sum(beside)))
-            assert (total, other) == pytest.approx((sum(mine), sum(beside)))
-            assert mean == (pytest.approx(sum(mine) / len(mine)) if mine else None)
 
 
 def test_deviations_are_those_of_the_groups(database: graphdb.Database) -> None:
