@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from graphdb.snapshot.exact_types import Form, form_among
 from graphdb.snapshot.properties import PropertyColumn
 from graphdb.storage.arrays.arrow import table_of
 from graphdb.storage.arrays.arrow import values as plain
+from graphdb.storage.arrays.small_joins import among, listed_rows
 from graphdb.storage.arrays.texts import taken
 from graphdb.storage.file.verify import verify_kinds
 from graphdb.storage.graph.changes import Changes
@@ -57,6 +59,14 @@ LOOKS = 2
 
 _LARGE = 50_000
 """… of a table of more edges than that."""
+
+Written: TypeAlias = "dict[tuple[int, ...], int]"
+"""Triples (label, subject, object) that were written, or edges of them, and whether they are there since."""
+
+_GONE, _CAME, _AS_BEFORE = range(3)
+
+_HANDFUL = 64
+"""Triples that are written of some labels, at most, where their edges are not read anew."""
 
 EVERYWHERE = {Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME}
 """Types of properties all of whose values are of one kind, and of the same type among some edges as among all."""
@@ -99,6 +109,8 @@ class Edges:
         self._store = store
         self._persisted = persisted
         self._tables: dict[tuple[int, ...], EdgeTable] = {}
+        self._behind: dict[tuple[int, ...], tuple[EdgeTable, Written]] = {}
+        """Tables of an earlier state, among the vertices of this one, and what was written of their labels since."""
         self._columns: dict[int, PropertyColumn] = {}
         self._forms: dict[int, Form | None] = {}
         self._kinds: dict[int, Ints] = {}
@@ -120,9 +132,34 @@ class Edges:
         """The edges of some labels, numbered."""
         found = self._tables.get(labels)
         if found is None:
-            found = self._persisted.get_or_derive(("edges", labels), lambda: self._table(labels))
+            behind = self._behind.pop(labels, None)
+            if behind is None:
+                found = self._persisted.get_or_derive(("edges", labels), lambda: self._table(labels))
+            else:
+                found = self._caught_up(labels, *behind)
             self._tables[labels] = found
         return found
+
+    def _caught_up(self, labels: tuple[int, ...], table: EdgeTable, written: Written) -> EdgeTable:
+        """Return the edges of some labels by those that there were before a handful of triples was written."""
+        triples = np.array([*written], np.int64).reshape(-1, 3)
+
+        def joined(rows: Ints) -> tuple[Ints, NDArray[Any], NDArray[Any]]:
+            starts, ends = self._store.ends({"subject": rows[:, 1], "object": rows[:, 2]})
+            dtype = self._graph.dtype
+            return rows[:, 0].copy(), np.ascontiguousarray(starts, dtype), np.ascontiguousarray(ends, dtype)
+
+        asked = joined(triples)
+        before, now = table.find(*asked)[0] >= 0, np.array([*written.values()])
+        there = triples[np.where(now == _AS_BEFORE, before, now == _CAME)]
+        edges = np.column_stack([there, np.zeros(len(there), np.int64)])
+        if not self.parallel.isdisjoint(labels):
+            given, parameters = listed_rows(("label", "subject", "object"), there)
+            sql = f"SELECT label, subject, object, ordinal FROM _graphdb.edge SEMI JOIN {given}"
+            rows = self._connection.columns(f"{sql} AS given USING (label, subject, object)", parameters)
+            described = np.column_stack([*rows.values()]).astype(np.int64)
+            edges = np.concatenate([described, edges[~among(there, described[:, :3])]])
+        return table.with_edges_of(asked, (*joined(edges), edges[:, 3]), self._graph.vertices)
 
     def _table(self, labels: tuple[int, ...]) -> EdgeTable:
         graph, store = self._graph, self._store
@@ -286,9 +323,14 @@ class Edges:
         rows = frozenset[int]().union(*(change.edges.come | change.edges.gone for change in changes))
         touched = rows.union(*(change.labels for change in changes))
         if graph.dtype == before.dtype and all(change.counted is not None for change in changes):
-            for labels, table in former._tables.items():
-                if touched.isdisjoint(labels):
+            behind: list[tuple[tuple[int, ...], EdgeTable, Written]] = [(k, t, {}) for k, t in former._tables.items()]
+            behind += [(labels, *each) for labels, each in former._behind.items()]
+            for labels, table, earlier in behind:
+                written = _written(labels, earlier, changes)
+                if touched.isdisjoint(labels) and not earlier:
                     self._tables[labels] = table.moved(before.sizes, graph.sizes)
+                elif written is not None:
+                    self._behind[labels] = table.moved(before.sizes, graph.sizes), written
             if not rows:  # otherwise properties may have values of other types, and keys are new
                 self._columns, self._keys, self._keys_of = former._columns, former._keys, former._keys_of
                 self._forms = former._forms
@@ -411,6 +453,21 @@ class Edges:
             return False
         self._wanted[labels] += max(count * _SEVERAL, most // _TIMES)
         return self._wanted[labels] >= most
+
+
+def _written(labels: tuple[int, ...], earlier: Written, changes: Sequence[Changes]) -> Written | None:
+    """Return what was written of the triples of some labels, and ``earlier``; None where that is not a handful."""
+    found = dict(earlier)
+    for change in changes:
+        if change.edges.triples is None:
+            return None
+        for triples, state in ((change.edges.triples, None), (change.removed, _GONE), (change.added, _CAME)):
+            own = triples[np.isin(triples[:, 0], labels)]
+            if len(own) > _HANDFUL:
+                return None
+            for triple in map(tuple, own.tolist()):
+                found[triple] = found.get(triple, _AS_BEFORE) if state is None else state
+    return found if len(found) <= _HANDFUL else None
 
 
 def _is_everywhere(type: Type, lists: bool) -> bool:

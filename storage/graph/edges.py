@@ -6,7 +6,7 @@ A triple of a label without such rows is one edge without properties.  Of the ot
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -138,6 +138,35 @@ class EdgeTable:
         ends, ends_of = (moved_ids(column, before, now) for column in (self.ends, self._ends_of))
         return replace(self, ends=ends, _ends_of=ends_of, _offsets=offsets)
 
+    def with_edges_of(
+        self,
+        triples: tuple[Ints, NDArray[Any], NDArray[Any]],
+        edges: tuple[Ints, NDArray[Any], NDArray[Any], Ints],
+        vertices: int,
+    ) -> EdgeTable:
+        """Return the table in which a handful of distinct triples have the edges that they have now.
+
+        Parameters
+        ----------
+        triples
+            [triples] each: labels, which are of this table, starts and ends, in its types, among so many ``vertices``.
+        edges
+            [edges] each: the same of all edges that these triples stand for now, and their ordinals.
+        """
+        first, count = self.find(*triples)
+        there = first >= 0
+        _, gone = spread(first[there], count[there], int(count[there].sum()))
+        ordinals = np.zeros(len(self), np.int64) if self.ordinals is None else self.ordinals.astype(np.int64)
+        columns = [np.delete(each, gone) for each in (self.kind, self.starts, self.ends, ordinals)]
+        labels, *others = (each[np.lexsort(edges[::-1])] for each in edges)
+        come = [np.searchsorted(self.labels, labels), *others]
+        places = [_place(columns[:3], row) for row in zip(*come[:3], strict=True)]
+        kind, starts, ends, ordinals = (
+            np.insert(column, places, new.astype(column.dtype)) for column, new in zip(columns, come, strict=True)
+        )
+        own = ordinals.astype(np.min_scalar_type(ordinals.max())) if ordinals.any() else None
+        return EdgeTable._of(self.labels, kind, starts, ends, own, vertices)
+
     def __len__(self) -> int:
         return len(self.starts)
 
@@ -230,6 +259,14 @@ class EdgeTable:
             mask[side[parallel]] = True
             masks.append(mask)
         return masks[0], masks[1]
+
+
+def _place(columns: Sequence[NDArray[Any]], row: Sequence[int]) -> int:
+    """Return where a row belongs among rows that are sorted by these columns."""
+    begin, end = 0, len(columns[0])
+    for column, value in zip(columns, row, strict=True):
+        begin, end = (begin + int(column[begin:end].searchsorted(value, side)) for side in ("left", "right"))
+    return begin
 
 
 def _among(from_some: NDArray[np.bool_], to_some: NDArray[np.bool_], starts: NDArray[Any], ends: NDArray[Any]) -> Ints:

@@ -66,3 +66,35 @@ def test_edges_of_vertices(vertices: int, parallel: bool) -> None:
     for begin, number, start, end in zip(first, count, *pairs, strict=True):
         same = np.flatnonzero((starts == start) & (ends == end)).tolist()
         assert (list(range(begin, begin + number)) if begin >= 0 else []) == same
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize("vertices", [12, 100_000])
+@pytest.mark.parametrize("seed", range(4))
+def test_other_edges_of_a_handful_of_triples(vertices: int, parallel: bool, seed: int) -> None:
+    """Some that were there and some that were not, with no edges, one and several now: as all that there are now say."""
+    draw = np.random.default_rng(seed)
+
+    def rows_of(count: int) -> np.ndarray:
+        return draw.integers(0, (2, 12, 12, 3 if parallel else 1), (count, 4))
+
+    def read(rows: np.ndarray) -> EdgeTable:
+        labels, starts, ends, ordinals = rows.T
+        columns = {"label": 20 + 10 * labels, "subject": starts, "object": ends, "ordinal": ordinals}
+        return EdgeTable.read((20, 30), lambda _: columns, lambda _: (starts, ends), vertices, np.int32)
+
+    before = np.unique(rows_of(300 if seed else 0), axis=0)
+    touched = np.unique(np.concatenate([before[::40, :3], rows_of(9)[:, :3]]), axis=0)
+    some = [np.insert(touched[::2], 3, 0, axis=1), np.insert(touched[::3], 3, int(parallel), axis=1)]
+    come = np.unique(np.concatenate(some), axis=0)
+    others = before[~(before[:, None, :3] == touched).all(axis=2).any(axis=1)]
+    expected = read(np.unique(np.concatenate([others, come]), axis=0))
+    labels, starts, ends = touched.T.copy()
+    kinds, *columns = draw.permutation(come).T
+    edges = (20 + 10 * kinds, columns[0], columns[1], columns[2])
+    asked = (20 + 10 * labels, starts.astype(np.int32), ends.astype(np.int32))
+    found = read(before).with_edges_of(asked, edges, vertices)
+    for field in fields(EdgeTable):
+        mine, theirs = (getattr(each, field.name) for each in (found, expected))
+        assert np.array_equal(mine, theirs) if theirs is not None else mine is None, field.name
+        assert theirs is None or mine.dtype == theirs.dtype, field.name
