@@ -272,6 +272,8 @@ def _of_habit(place: _Place) -> str | None:
         return _HABITS[value]
     if place.operand and value == "!":
         return "write NOT"
+    if before in ("GROUP", "GROUPS") and value in ("WALK", "TRAIL", "SIMPLE", "ACYCLIC"):
+        return f"a mode stands before GROUPS: SHORTEST 2 {value} GROUPS"
     if before == "IS" and _is_value(value):
         return "equality is written ="
     if value == "WHERE" and not opened and "SKIP" in place.expected:

@@ -144,6 +144,10 @@ def test_mistakes_and_their_places(text: str, at: str, message: str) -> None:
         ("RETURN 'a' LIKE 'b'", "write CONTAINS, STARTS WITH or ENDS WITH, or =~ and a regular expression"),
         ("RETURN 1 BETWEEN 0 AND 2", "comparisons make a chain: 1 <= a.n <= 9"),
         ("RETURN 'a' ~ 'b'", "a regular expression is asked for by =~"),
+        (
+            "MATCH p = SHORTEST 2 GROUPS TRAIL (a)-->+(b) RETURN p",
+            "a mode stands before GROUPS: SHORTEST 2 TRAIL GROUPS",
+        ),
         ("RETURN 1 IS 2", "equality is written ="),
         ("RETURN 1 IN (1, 2)", "a list stands in square brackets: IN ['a', 'b']"),
         (

@@ -92,6 +92,11 @@ CASES: list[tuple[str, str, list[tuple[object, ...]]]] = [
         "MATCH (x)-->(y) MATCH (y)-[e WHERE EXISTS { (x)-->() }]->*(z) RETURN y.k, size(e) ORDER BY y.k, size(e)",
         [(2, 0), (2, 1), (3, 0)],
     ),
+    (
+        "CREATE (a {k: 1})-[:R]->(b {k: 2}), (a)-[:R]->(b)",
+        "MATCH (a)-->?(b) RETURN a.k, b.k, count(*) AS n ORDER BY a.k, b.k",
+        [(1, 1, 1), (1, 2, 2), (2, 2, 1)],
+    ),
     (CHAIN, "MATCH p = (x {k: 1})-->() CALL { WITH p MATCH (y) RETURN sum(length(p)) AS n } RETURN n", [(3,)]),
     (
         CHAIN,

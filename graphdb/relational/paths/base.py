@@ -127,7 +127,7 @@ class PathBase(QueryRun):
             self._snapshot,
             self._text,
             self._arguments,
-            replace(relation, variables=variables, matches="b.n" if counted else None),
+            replace(relation, variables=variables, matches="b.n" if counted else None, number="n" if counted else None),
             parameters=parameters,
             beside=beside,
         )
