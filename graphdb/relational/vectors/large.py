@@ -141,7 +141,7 @@ def over_computed(clause: Clause) -> Clause | None:
     names: dict[Vector, str] = {}
 
     def named(vector: Vector) -> Vector:
-        if is_computed(vector) and not has_few_texts(vector):  # those go by numbers
+        if is_computed(vector) and not (has_few_texts(vector) or _is_union(vector)):  # the former go by numbers
             return ColumnOf(names.setdefault(vector, f"computed {len(names)}"))
         return vector
 
@@ -158,6 +158,11 @@ def over_computed(clause: Clause) -> Clause | None:
         (*((name, ColumnOf(name)) for name in sorted(passed)), *((name, vector) for vector, name in names.items())),
     )
     return replace(clause, rows=below, where=(), columns=tuple(columns))
+
+
+def _is_union(vector: Vector) -> bool:
+    """Whether values are a union, whose pieces take longer to put together than all to be made at once."""
+    return isinstance(vector, Operation) and vector.operator in ("CASE of numbers", "coalesce of numbers")
 
 
 def _taken(each: Vector | Aggregate) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,12 +48,16 @@ def _chosen(results: Sequence[arrow.Array], which: NDArray[np.int8], union: arro
     require(len(results) < 1 << 7 and all(map(_is_number, results)))
     reals = np.array([each.type == arrow.FLOAT64 for each in results])
     choices = [which == i for i in range(len(results))]
-    whole = np.select(choices, [np.int64(0) if r else numeric(each) for each, r in zip(results, reals, strict=True)])
-    numbers = [values(each) if r else np.float64(0) for each, r in zip(results, reals, strict=True)]
-    real: NDArray[np.float64] = np.select(choices, numbers).view(np.float64)
-    there = None
-    if any(each.null_count for each in results):
-        there = np.select(choices, [each.is_valid() for each in results])
+
+    def of_each(columns: Sequence[Any]) -> NDArray[Any]:
+        if len(columns) == 2:  # for which NumPy has what takes fewer passes
+            chosen: NDArray[Any] = np.where(choices[0], *columns)
+            return chosen
+        return np.select(choices, columns)
+
+    whole = of_each([np.int64(0) if r else numeric(each) for each, r in zip(results, reals, strict=True)])
+    real = of_each([values(each) if r else np.float64(0) for each, r in zip(results, reals, strict=True)])
+    there = of_each([each.is_valid() for each in results]) if any(each.null_count for each in results) else None
     return union_of(whole, real, reals[which], there, union)
 
 
@@ -90,7 +95,8 @@ def sums_of_numbers(
     """Return the sum of a column of both for each group: an integer where all are, which ``sums`` adds up."""
     data, there = as_floats(array)
     assert array.data is not None
-    whole = there & np.isin(array.data, [i for i, each in enumerate(array.type.fields) if each.type.format == "l"])
+    (integral,) = (i for i, each in enumerate(array.type.fields) if each.name == MEMBERS[Base.INTEGER][0])
+    whole = there & (array.data == integral)
     real = there & ~whole
     some = np.flatnonzero(whole)
     integers = data[some].astype(np.int64)
