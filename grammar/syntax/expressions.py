@@ -242,3 +242,19 @@ class MapProjection(Expression):
     base: Variable
     items: tuple[tuple[str, Expression] | None, ...]
     span: Span = field(default=HERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed(Expression):
+    """An operand as what columns of some types have that may equal it: null where none does.
+
+    Of one type it is a value of that; of several it is a text, which is the same for equal values.  No statement says
+    this: joins compare by it.
+    """
+
+    operand: Expression
+    types: tuple[str, ...]
+    """The names of the types."""
+    listed: bool = False
+    """Whether the operand is a list; then it is the list of what its items are so, without nulls."""
+    span: Span = field(default=HERE, compare=False)

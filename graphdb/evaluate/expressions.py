@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from graphdb.common import regex
-from graphdb.common.errors import BindError, ExecutionError, ParameterError
+from graphdb.common.errors import BindError, ExecutionError, NotSupportedError, ParameterError
 from graphdb.common.stopping import check_stop
 from graphdb.common.values.temporal import DateTime, Duration, LocalDateTime, Temporal, exact
 from graphdb.common.values.terms import LITERAL_BASE
@@ -20,6 +20,7 @@ from graphdb.evaluate.builtins.arithmetic import computed, fits, negated
 from graphdb.evaluate.context import Row
 from graphdb.evaluate.evaluator import Evaluate, Evaluator
 from graphdb.evaluate.values import (
+    NARROWED,
     Answer,
     Edge,
     Several,
@@ -288,6 +289,21 @@ class Compiler(Evaluator):
             return otherwise(row) if otherwise is not None else None
 
         return choose
+
+    def _narrowed(self, node: ast.Narrowed) -> Evaluate:
+        operand, narrow = self.value(node.operand), NARROWED.get(" ".join(node.types))
+        if narrow is None:
+            raise NotSupportedError("values are narrowed to such types by SQL alone")
+        if not node.listed:
+            return lambda row: narrow(operand(row))
+
+        def items(row: Row) -> list[Any] | None:
+            found = operand(row)
+            if not isinstance(found, list):
+                return None
+            return [item for item in map(narrow, found) if item is not None]
+
+        return items
 
     # --- calls
 

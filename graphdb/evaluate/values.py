@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -206,3 +206,25 @@ def type_name(value: Any) -> str:
         Path: "a path",
     }
     return names.get(type(value), type(value).__name__)
+
+
+def _integer(value: Any) -> int | None:
+    if value.__class__ is int:
+        return int(value)
+    if not is_number(value) or not abs(value) < 1 << 53:
+        return None
+    return int(value) if value == int(value) else None
+
+
+def _float(value: Any) -> float | None:
+    found = float(value) if is_number(value) else math.nan
+    return None if math.isnan(found) else found
+
+
+NARROWED: Mapping[str, Callable[[Any], Any]] = {
+    "INTEGER": _integer,
+    "FLOAT": _float,
+    "STRING": lambda value: value if isinstance(value, str) else None,
+    "BOOLEAN": lambda value: value if isinstance(value, bool) else None,
+}
+"""By the names of types: what a value of such a type is that equals some value; null where there is none."""

@@ -59,8 +59,14 @@ def apart(
         return whole
     said = [condition for _, condition in where]
     components.sort(key=lambda each: bool(each.takes) or not empty((path for _, path in each.paths), said))
-    given = [component for component in components if (component.names | component.takes) & set(known)]
-    linked = len(given) > 1 or any(component.takes.difference(known) for component in components)
+    given = {*known}
+    compared = [names for names in map(free_variables, said) if names & given]
+    asked = [
+        component
+        for component in components
+        if (component.names | component.takes) & given or any(component.names & names for names in compared)
+    ]
+    linked = len(asked) > 1 or any(component.takes.difference(known) for component in components)
     before = 0
     for i, condition in where:
         names = free_variables(condition)

@@ -18,6 +18,7 @@ from graphdb.plan.paths import PathStep, Weighted
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
+from graphdb.relational.argument_columns import ListOf
 from graphdb.relational.costed_edges import CostedEdges, DataEdges
 from graphdb.relational.costed_edges import Key as EdgesKey
 from graphdb.relational.path_patterns.edges import Pattern
@@ -26,7 +27,6 @@ from graphdb.relational.projection.lookups import Key
 from graphdb.relational.projection.sql import Projection
 from graphdb.relational.vectors import algebra as vectors
 from graphdb.sql.computing import Applying, Computing
-from graphdb.sql.constants import ListOf
 
 if TYPE_CHECKING:
     from graphdb.execute.paths.path_rows import PathRows

@@ -277,6 +277,10 @@ class Expressions(Scopes, ABC):
         self.type_of(node.step, {**scope, node.variable.name: element, node.accumulator.name: ANY})
         return ANY
 
+    def _narrowed(self, node: ast.Narrowed, scope: Scope) -> Static:
+        self.type_of(node.operand, scope)
+        return ANY
+
     # --- calls
 
     def _countstar(self, node: ast.CountStar, scope: Scope) -> Static:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from itertools import chain
-from operator import itemgetter
-from typing import Any
 
-import numpy as np
-
-from graphdb.common import arrow
 from graphdb.common.arguments import encodes
 from graphdb.common.errors import NotSupportedError, ParameterError
 from graphdb.common.stopping import checked
@@ -34,7 +27,6 @@ from graphdb.common.values.types import (
     STRING,
     TIME,
     ZONED,
-    Base,
     Type,
     list_of,
     sql_type,
@@ -47,101 +39,8 @@ from graphdb.sql.value import SqlValue, at_offset, bases_of
 _PLAIN: dict[type, Type] = {bool: BOOLEAN, int: INTEGER, float: FLOAT, str: STRING, date: DATE}
 """Python types whose lists travel as one array."""
 
-_LONG = 1000
-"""Items from which on a list is worth a column of its own: DuckDB takes the items of a parameter one by one.
-
-A list of maps always is: Python would compute whatever is asked of them, and compare it row by row."""
-
-
 _MOST = 1 << 14
 """Items that a list of several types has at most where SQL lists them one by one: of more it would be too long."""
-
-
-@dataclass(frozen=True, slots=True)
-class ListOf:
-    """A list that a query takes from an argument: all of it, or a part, as Python cuts it."""
-
-    name: str
-    type: Type
-    """Of its items."""
-    begin: int | None = None
-    end: int | None = None
-
-    def column(self, arguments: Mapping[str, object]) -> arrow.Array | None:
-        """Return the list of some arguments as an array; None where its items are of another type."""
-        found = part_of_list(arguments.get(self.name), self.begin, self.end)
-        return found[0] if found is not None and found[1] == self.type else None
-
-
-def part_of_list(value: Any, begin: int | None = None, end: int | None = None) -> tuple[arrow.Array, Type] | None:
-    """Return a long list of plain values, or of lists of them, a list of maps of them, or a part of a long one, as an
-    array; None for any other value.
-    """
-    if (begin, end) == (None, None):
-        return long_column(value) or maps_column(value) or lists_column(value)
-    if not isinstance(value, (list, tuple)) or len(value) < _LONG:
-        return None
-    part = value[begin:end]
-    return (_plain_column(part) or maps_column(part) or lists_column(part)) if part else None
-
-
-def long_column(value: Any) -> tuple[arrow.Array, Type] | None:
-    """Return a long list of plain values of one type, and nulls, as an array; None for any other value."""
-    if not (isinstance(value, (list, tuple)) or getattr(value, "ndim", 0) == 1):
-        return None
-    return _plain_column(value) if len(value) >= _LONG else None
-
-
-def maps_column(value: Any) -> tuple[arrow.Array, Type] | None:
-    """Return a list of maps with the same keys, whose values are plain, as an array of structs; None for others."""
-    if not isinstance(value, (list, tuple)) or {*map(type, value)} != {dict}:
-        return None
-    keys = list(value[0])
-    if not keys or {*map(type, keys)} != {str} or {*map(len, value)} != {len(keys)}:
-        return None
-    try:  # as many keys, and these: the same ones
-        columns = [_plain_column(list(map(itemgetter(key), value))) for key in keys]
-    except KeyError:
-        return None
-    if None in columns:
-        return None
-    arrays, types = zip(*columns, strict=True)
-    struct = arrow.struct_array(list(arrays), names=[f"f{i}" for i in range(len(keys))])
-    return struct, Type(Base.MAP, fields=tuple(zip(keys, types, strict=True)))
-
-
-def lists_column(value: Any) -> tuple[arrow.Array, Type] | None:
-    """Return a long list of lists of plain values of one type as an array of lists; None for any other value."""
-    if not isinstance(value, (list, tuple)) or len(value) < _LONG or not {*map(type, value)} <= {list, tuple}:
-        return None
-    found = _plain_column(list(chain.from_iterable(value)))
-    if found is None:
-        return None
-    offsets = np.zeros(len(value) + 1, np.int64)
-    np.cumsum([*map(len, value)], out=offsets[1:])
-    return arrow.list_array(offsets, found[0]), list_of(found[1])
-
-
-def _plain_column(value: Any) -> tuple[arrow.Array, Type] | None:
-    """Return plain values of one type, and nulls, as an array; None for others."""
-    if isinstance(value, (list, tuple)) and len({*map(type, value)} & {*_PLAIN}) != 1:
-        return None
-    try:
-        array = arrow.array(value)
-    except (
-        arrow.ArrowTypeError,
-        OverflowError,
-        UnicodeEncodeError,
-    ):  # the error is that of any value
-        return None
-    plain = {
-        arrow.BOOL: BOOLEAN,
-        arrow.INT64: INTEGER,
-        arrow.FLOAT64: FLOAT,
-        arrow.STRING: STRING,
-        arrow.DATE: DATE,
-    }.get(array.type)
-    return None if plain is None else (array, plain)
 
 
 def constant(value: object, rows: Rows) -> SqlValue:

@@ -21,7 +21,7 @@ from graphdb.sql import aggregates, functions
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.exact import TIMES
 from graphdb.sql.joined import options, unified
-from graphdb.sql.types import comparisons, durations, folds, lists, maps, numbers, temporal, text
+from graphdb.sql.types import comparisons, durations, folds, lists, maps, narrowing, numbers, temporal, text
 from graphdb.sql.udf import compute
 from graphdb.sql.value import SqlValue, as_list, bases_of
 
@@ -252,5 +252,12 @@ def _with_lists(node: ast.Boolean) -> ast.Boolean:
     return ast.Boolean(node.operator, tuple(operands), node.span)
 
 
-_COMPILED = {**comparisons.COMPILED, **text.COMPILED, **lists.COMPILED, **folds.COMPILED, **maps.COMPILED}
+_COMPILED = {
+    **comparisons.COMPILED,
+    **text.COMPILED,
+    **lists.COMPILED,
+    **folds.COMPILED,
+    **maps.COMPILED,
+    **narrowing.COMPILED,
+}
 """How the kinds of expressions compile that other modules compile."""

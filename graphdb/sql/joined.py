@@ -212,7 +212,7 @@ def cast(value: SqlValue, type: Type, depth: int = 0) -> str:
     if type.base is Base.CHOICE:
         return _once(value, depth, lambda once: _chosen(once, type, depth + 1))
     if type.base is Base.VALUE:
-        return _once(value, depth, lambda once: as_union(once).sql)
+        return _once(value, depth, _united)
     if own.base is Base.TUPLE:
         items = [value.part(f"f{i}", field) for i, (_, field) in enumerate(own.fields)]
         listed = ", ".join(cast(item, type.element or NULL, depth) for item in items)
@@ -226,6 +226,14 @@ def cast(value: SqlValue, type: Type, depth: int = 0) -> str:
     if own.base is Base.MAP and type.base is Base.MAP:
         return _once(value, depth, lambda once: _map(once, type, depth + 1))
     return f"CAST({value.sql} AS {sql_type(type)})"
+
+
+def _united(value: SqlValue) -> str:
+    """Return a value, which may be of a choice of plain types, as a union."""
+    if value.type.base is not Base.CHOICE:
+        return as_union(value).sql
+    whens = (f"WHEN {i} THEN {as_union(option(value, i)).sql}" for i in range(len(value.type.fields)))
+    return f"CASE ({value.sql}).tag {' '.join(whens)} END"
 
 
 def _once(value: SqlValue, depth: int, make: Callable[[SqlValue], str]) -> str:

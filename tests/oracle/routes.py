@@ -32,8 +32,8 @@ def path_by_path(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Lowering, "_without_paths", lambda _, matches, rest, given: (matches, rest, None))
 
 
-_FOUND = (ast.Literal, ast.Parameter, ast.Variable, ast.CountStar, ast.IriLiteral, *SUBQUERIES)
-"""Constants, and what only SQL finds, whoever computes the expression around it."""
+_FOUND = (ast.Literal, ast.Parameter, ast.Variable, ast.CountStar, ast.IriLiteral, ast.Narrowed, *SUBQUERIES)
+"""Constants, what only SQL finds, whoever computes the expression around it, and what joins compare by."""
 
 
 def python_forms(patch: pytest.MonkeyPatch) -> None:

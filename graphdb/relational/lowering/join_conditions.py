@@ -21,7 +21,7 @@ from graphdb.functions.table import scalar
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
-from graphdb.pattern.free import free_variables
+from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.relational.lowering.guards import behind_guard
 from graphdb.relational.projection.lookups import Asked
 from graphdb.relational.rewrites.intervals import Spread, with_intervals_first
@@ -34,8 +34,8 @@ from graphdb.storage.catalog import EdgeLabel
 _SOME = 1024
 """Values of a property by which it is judged how close together they stand."""
 
-_COMPUTED = (ast.Binary, ast.Unary, ast.FunctionCall, ast.Subscript)
-_OPERANDS = (ast.Binary, ast.Unary, ast.Property, ast.Variable, ast.Literal, ast.Parameter, ast.Subscript)
+_LEAVES = (ast.Variable, ast.Literal, ast.Parameter)
+"""What is a column, or one value, as it stands."""
 
 
 def asks(names: Collection[str], bound: BoundPattern) -> Iterator[tuple[ast.Expression, str, Asked]]:
@@ -81,10 +81,7 @@ def apart_of(snapshot: Snapshot, text: str, names: Collection[str], bound: Bound
         found = numeric(node)
         if found is None or found[1] == FLOAT:
             return None if found is None else inf
-        numbers = _numbers(snapshot, found[0])
-        if numbers is None or not len(numbers):
-            return None if numbers is None else 0.0
-        return max(abs(float(numbers.min())), abs(float(numbers.max())))
+        return greatest(snapshot, found[0])
 
     @cache
     def spread(node: ast.Property) -> Spread | None:
@@ -101,6 +98,16 @@ def apart_of(snapshot: Snapshot, text: str, names: Collection[str], bound: Bound
     return with_intervals_first(separated(bound.residual, names, magnitude), names, spread)
 
 
+def greatest(snapshot: Snapshot, label: EdgeLabel) -> float | None:
+    """Return the largest absolute value of the integers that a property has; None where they are not in memory."""
+    if not snapshot.properties.in_memory(label):
+        return None
+    numbers = _numbers(snapshot, label)
+    if numbers is None or not len(numbers):
+        return None if numbers is None else 0.0
+    return max(abs(float(numbers.min())), abs(float(numbers.max())))
+
+
 def _numbers(snapshot: Snapshot, label: EdgeLabel) -> NDArray[Any] | None:
     """Return the numbers that a property has, or has had since it was read; None where it was not."""
     column = snapshot.properties.array(label)
@@ -112,8 +119,15 @@ def _numbers(snapshot: Snapshot, label: EdgeLabel) -> NDArray[Any] | None:
 
 def computed_of_rows(names: Collection[str], bound: BoundPattern) -> dict[ast.Expression, None]:
     """Return what is computed of rows with some names and a property of a pattern has to equal, each once."""
-    found = (each.expression for _, _, each in asks(names, bound) if not each.listed)
-    return dict.fromkeys(one for one in found if free_variables(one) and _is_computed(one))
+    asked = (
+        each.expression
+        for _, _, each in asks(names, bound)
+        if not each.listed or isinstance(each.expression, ast.Narrowed)
+    )
+    compared = (each.operands for each in bound.residual if isinstance(each, ast.Comparison))
+    keys = (operand for operands in compared for operand in operands if isinstance(operand, ast.Narrowed))
+    found = (one for one in (*asked, *keys) if free_variables(one) and free_variables(one) <= {*names})
+    return dict.fromkeys(filter(_is_computed, found))
 
 
 def computed_of_sides(
@@ -151,18 +165,20 @@ def compared_fields(variables: Mapping[str, SqlValue], bound: BoundPattern) -> d
             if isinstance(node, ast.Property) and isinstance(node.base, ast.Variable)
             else None
         )
-        return of is not None and of.type.base is Base.MAP and of.column is not None
+        return of is not None and of.type.base in (Base.MAP, Base.CHOICE) and of.column is not None
 
     compared = [condition for condition in bound.residual if isinstance(condition, ast.Comparison)]
     return dict.fromkeys(operand for each in compared for operand in each.operands if is_field(operand))
 
 
 def _is_computed(operand: ast.Expression) -> bool:
-    """Whether an expression has operators or calls, and one value for each row that it is of."""
+    """Whether an expression is no column as it stands, and has one value for each row that it is of."""
     operand = behind_guard(operand)
-    parts = [part for part in walk(operand) if isinstance(part, ast.Expression)]
-    return isinstance(operand, _COMPUTED) and all(
-        isinstance(part, _OPERANDS) or (isinstance(part, ast.FunctionCall) and _is_stable(part)) for part in parts
+    if isinstance(operand, _LEAVES) or (isinstance(operand, ast.Property) and isinstance(operand.base, ast.Variable)):
+        return False
+    parts = walk(operand)
+    return not any(isinstance(part, SUBQUERIES) for part in parts) and all(
+        _is_stable(part) for part in parts if isinstance(part, ast.FunctionCall)
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from graphdb.common import arrow
 from graphdb.common.errors import NotSupportedError
@@ -18,6 +18,7 @@ from graphdb.pattern.graph import Duplicates, PatternGraph, Wanted
 from graphdb.pattern.paths.lengths import all_hold
 from graphdb.pattern.paths.unroll import is_plain
 from graphdb.pattern.rename import rewritten
+from graphdb.relational.argument_columns import ListOf
 from graphdb.relational.arguments import Arguments
 from graphdb.relational.edges.parallel_edges import resolve_edges
 from graphdb.relational.lowering.guards import guarded, may_fail
@@ -27,7 +28,9 @@ from graphdb.relational.lowering.join_conditions import (
     compared_fields,
     computed_of_rows,
     computed_of_sides,
+    greatest,
 )
+from graphdb.relational.lowering.narrowing import Narrowing
 from graphdb.relational.lowering.needs import available, is_of, needs_of, only, read_beside
 from graphdb.relational.program import AnyStep, Counted, Given, Joined, Matched, Rows, Step
 from graphdb.relational.projection.compile import ProjectionCompiler
@@ -36,7 +39,6 @@ from graphdb.relational.projection.lookups import equal_integers, having, sharin
 from graphdb.relational.projection.relation import GROUP, MATCHES, ORDER, ROW, Relation, Source, bindings_of
 from graphdb.relational.snapshot import Snapshot
 from graphdb.relational.vectors import algebra as vectors
-from graphdb.sql.constants import ListOf
 from graphdb.sql.expressions import MOST_OPERANDS
 from graphdb.sql.from_clause import Parameters
 from graphdb.sql.value import SqlValue, column
@@ -120,6 +122,19 @@ class Joins:
         of_vertices = not bound.edge_of and all(left.variables[name].type == NODE for name in asked)
         if self._snapshot.deleted is None and of_vertices and not {*bound.variables} & {*left.variables}:
             bound.residual = apart_of(self._snapshot, self._text, left.variables, bound)
+        return self._narrowed(left, bound)
+
+    def _narrowed(self, left: Relation, bound: BoundPattern) -> BoundPattern:
+        """Have a pattern that starts from rows compare its properties with columns of their types."""
+        compiler = self._projecting(replace(left, where=()))
+        narrowing = Narrowing(
+            self._snapshot,
+            self._text,
+            left.variables,
+            lambda node: compiler.native(node)[0],
+            lambda label: greatest(self._snapshot, label),
+        )
+        bound.residual = narrowing.conditions(bound.residual, bound)
         return bound
 
     def _is_plain(self, match: ast.MatchClause) -> bool:
@@ -413,9 +428,10 @@ class Joins:
         sql, rows = self._projecting(replace(left, where=())).select(left.variables, types=types)
         return replace(rows, source=self._materialized(sql, left.source), where=left.where)
 
-    def _with_operands(self, left: Relation, bound: BoundPattern) -> Relation:
+    def _with_operands(self, left: Relation, *bounds: BoundPattern) -> Relation:
         """Return rows that are a table, with columns for what is computed of them and a property has to equal."""
-        return self._as_columns(left, computed_of_rows(left.variables, bound))
+        operands = (computed_of_rows(left.variables, bound) for bound in bounds)
+        return self._as_columns(left, dict.fromkeys(chain.from_iterable(operands)))
 
     def _as_columns(self, rows: Relation, operands: Iterable[ast.Expression], other: Source | None = None) -> Relation:
         """Return rows as a table that has columns for what is computed of them.

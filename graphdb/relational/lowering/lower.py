@@ -25,6 +25,7 @@ from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.paths.lengths import OF_PATHS, is_length, length_name, with_lengths
 from graphdb.pattern.paths.pieces import names_of
 from graphdb.pattern.rename import renamed, rewritten
+from graphdb.relational.argument_columns import ListOf, item_of_column, part_of_list
 from graphdb.relational.lowering.joins import CARRIED
 from graphdb.relational.lowering.matches import Matches, column_name, looks_back
 from graphdb.relational.lowering.shared_lists import is_shared, makes_one_row, passed_on, relation_of
@@ -44,7 +45,6 @@ from graphdb.relational.projection.sql import Projection
 from graphdb.relational.rewrites.edge_counts import counting_no_edges
 from graphdb.relational.vectors.algebra import Clause
 from graphdb.semantics.aggregation import aggregates_in, contains_aggregate, is_aggregate
-from graphdb.sql.constants import ListOf, part_of_list
 from graphdb.sql.equivalence import has_key, lacks_key
 from graphdb.sql.joined import have_one_type, unified
 from graphdb.sql.value import SqlValue, as_list, bases_of, column, column_at
@@ -344,13 +344,16 @@ class Lowering(Matches):
         if (part := _part(clause.source)) is not None:
             named, begin, end = part
             self._listed[view] = ListOf(named, type, begin, end)
-        item = column("item", type)
+        item, listed = item_of_column("item", type), Source.of(view)
+        if item.column is None:
+            listed = Source.made(f"(SELECT {item.sql} AS item FROM {view} b)", listed)
+            item = item.at("item")
         if relation is UNIT:
-            return Relation(Source.of(view), {name: item})
+            return Relation(listed, {name: item})
         relation = self._with_subqueries(relation, (), keep)
         _, rows = self._projecting(relation).select([n for n in relation.variables if n in {*keep, *CARRIED}])
-        crossed = f"(SELECT b.*, u.item AS item FROM {rows.source} b CROSS JOIN {view} u)"
-        source = Source.made(crossed, rows.source, Source.of(view))
+        crossed = f"(SELECT b.*, u.item AS item FROM {rows.source} b CROSS JOIN {listed} u)"
+        source = Source.made(crossed, rows.source, listed)
         return replace(rows, source=source, variables={**rows.variables, name: item})
 
 

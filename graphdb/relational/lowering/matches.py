@@ -163,7 +163,10 @@ class Matches(Traversals):
                 start = replace(left, source=rows, variables={**left.variables, ROW: AT})
                 found = self._with_paths(start, matches, live, self._drops(rest[0]), _least(rest[0]))
                 return self._by_row(left, [found], live, how, rest)
-            joined = [self._joined_version(left, version, live) for version in versions]
+            bounds = [self._bound_from(version.matches, left) for version in versions]
+            left = self._with_operands(left, *bounds)
+            pairs = zip(versions, bounds, strict=True)
+            joined = [self._joined_version(left, version, bound, live) for version, bound in pairs]
             return self._by_row(left, joined, live, how, rest)
         bound = self._bound_from(matches, left)
         if how == "JOIN":
@@ -214,10 +217,10 @@ class Matches(Traversals):
         drops = isinstance(returns, ast.ReturnClause) and duplicates_of(returns, returns.items) == "drop"
         return drops or self._whether
 
-    def _joined_version(self, left: Relation, version: Version, live: Collection[str]) -> Relation:
+    def _joined_version(self, left: Relation, version: Version, bound: BoundPattern, live: Collection[str]) -> Relation:
         """Join rows, and their numbers, with the bindings of a version and with what is asked of its paths."""
         used = {*live, *version.same.values(), *free_variables(tuple(version.computed.values()))}
-        bound, then = self._bound_from(version.matches, left), _returning(version, live)
+        then = _returning(version, live)
         _, joined = self._joined_anew(left, bound, used, "join", then=then, renumbers=False)
         return self._with_asked(_numbered(_aliased(joined, version)), version)
 

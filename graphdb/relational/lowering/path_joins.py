@@ -215,7 +215,7 @@ class Searches(PathEdges):
             return only(relation, available(bound, needs))
         keep = used | free_variables(tuple(matches))
         left = self._table(self._filtered(left, keep), keep)
-        bound = self._bound(matches, left)
+        bound = self._narrowed(left, self._bound(matches, left))
         return self._joined_anew(self._with_operands(left, bound), bound, used, "join")[1]
 
     def _joined_path(

@@ -113,9 +113,15 @@ class Subqueries(Semijoins):
         left = self._table(relation, {*keep, *free_variables(tuple(nodes))})
         matches = [self._plain_match(node) for node in nodes]
         left = self._with_elements(left, tuple(clause for one in matches if one is not None for clause in one[0]))
+        bounds = [
+            None if one is None or any(self._aside(one[1])) else self._bound_from(one[0], left) for one in matches
+        ]
+        left = self._with_operands(left, *[bound for bound in bounds if bound is not None])
         found = [
-            self._added(left, node, one, str(i) if i else "")
-            for i, (node, one) in enumerate(zip(nodes, matches, strict=True))
+            self._queried(left, query_of(node), is_existence(node), collects(node), str(i) if i else "")
+            if bound is None
+            else self._added(left, node, bound, None if one is None else one[1], str(i) if i else "")
+            for i, (node, one, bound) in enumerate(zip(nodes, matches, bounds, strict=True))
         ]
         known, names = dict(left.known), [f"s{i}" for i in range(len(found))]
         rest = list(zip(names, found, strict=True))
@@ -160,14 +166,11 @@ class Subqueries(Semijoins):
         self,
         left: Relation,
         node: Subquery,
-        one: tuple[list[ast.MatchClause], ast.Expression | None] | None,
+        bound: BoundPattern,
+        value: ast.Expression | None,
         suffix: str,
     ) -> _Added:
-        """Return what a subquery adds to rows; the aliases of its join end in a suffix."""
-        if one is None or any(self._aside(one[1])):
-            return self._queried(left, query_of(node), is_existence(node), collects(node), suffix)
-        matches, value = one
-        bound = self._bound_from(matches, left)
+        """Return what a pattern adds to rows, or a value of its matches; the aliases of its join end in a suffix."""
         shared = [name for name in bound.variables if name in left.variables]
         if value is None and all(name in bound.vertex_of for name in shared):
             if not bound.residual:

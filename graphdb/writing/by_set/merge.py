@@ -12,11 +12,13 @@ from dataclasses import replace
 from functools import partial
 
 from graphdb.common.errors import ExecutionError
-from graphdb.common.values.types import BOOLEAN, EDGE, INTEGER, NODE, Base, Type
+from graphdb.common.values.numeric_keys import key_of_union
+from graphdb.common.values.types import BOOLEAN, EDGE, INTEGER, MEMBERS, NODE, NUMERIC, Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.free import free_variables
 from graphdb.relational.projection.relation import Relation, Source
-from graphdb.sql.value import SqlValue, column
+from graphdb.sql.types.narrowing import EXACT
+from graphdb.sql.value import SqlValue, column, member, number
 from graphdb.writing.by_set.create import Create
 from graphdb.writing.by_set.merging import AT, MADE, apart, asking_by, either_way, matching
 from graphdb.writing.items import RowByRow, target_of
@@ -50,9 +52,9 @@ class Merge:
         clause = stage.write
         assert isinstance(clause, ast.MergeClause)
         Create.check(replace(stage, write=creation(clause)), values)
-        for number in range(len(stage.computed)):
-            value = values[f"#{number}"]
-            if value.type.base not in _KEYS:
+        for i in range(len(stage.computed)):
+            value = values[f"#{i}"]
+            if value.type.base not in _KEYS | {Base.VALUE}:
                 raise RowByRow(f"what is merged is asked for by {value.type}")
         known = {name for name, value in values.items() if of_elements(value.type)}
         if not apart(clause, values, known, partial(_keys, values)):
@@ -69,6 +71,7 @@ class Merge:
     def refuse(self) -> None:
         """Raise :class:`RowByRow` where the rows, or what they match, say so."""
         self._refuse_nulls()
+        self._rows = replace(self._rows, values={**self._rows.values, **self._unions()})
         create = Create(self._work, replace(self._stage, write=self._create), self._rows)
         create.refuse()
         self._found = self._matches()
@@ -81,9 +84,9 @@ class Merge:
         if either_way(self._clause, self._rows.values) is not None:
             asked = [f"{extreme}({', '.join(asked)})" for extreme in ("least", "greatest")]
         for value in (self._rows.values[f"#{i}"] for i in range(len(self._stage.computed))):
-            asked.append(value.sql)
-            if value.type.base is Base.FLOAT:  # no NaN equals another
-                asked.append(f"CASE WHEN isnan({value.sql}) THEN b.at END")
+            asked.append(_grouped_by(value))
+            if value.type.base is Base.FLOAT or Base.FLOAT in (value.bases or ()):  # no NaN equals another
+                asked.append(f"CASE WHEN isnan({member(value, Base.FLOAT)}) THEN b.at END")
         over = f"PARTITION BY {', '.join(asked)}" if asked else ""
         missing = make(
             f"SELECT b.at AS row, min(b.at) OVER ({over}) AS first FROM {source} b"
@@ -109,9 +112,27 @@ class Merge:
                         position=key.span.start,
                     )
 
+    def _unions(self) -> dict[str, SqlValue]:
+        """Return what is asked for by values of several types, with those that the rows have."""
+        found = {}
+        for name, value in self._rows.values.items():
+            if not name.startswith("#") or value.type.base is not Base.VALUE:
+                continue
+            tags = f"SELECT DISTINCT union_tag({value.sql}) FROM {self._rows.source} b"
+            there = {tag for (tag,) in self._work.context.connection.rows(tags)}
+            bases = frozenset(base for base, (tag, _) in MEMBERS.items() if tag in there)
+            if not bases <= _KEYS:
+                raise RowByRow(f"what is merged is asked for by {value.type}")
+            if len(bases & NUMERIC) > 1:  # a float equals several large integers, which differ
+                self._work.refuse_rows(
+                    self._rows.source, [f"NOT abs({number(value)}) < {EXACT}"], "numbers of several types are too large"
+                )
+            found[name] = replace(value, bases=bases)
+        return found
+
     def _matches(self) -> Materialized:
         """Return what the rows match, by the number of the row."""
-        given = {id(node): f" #{number}" for number, node in enumerate(self._stage.computed)}
+        given = {id(node): f" #{i}" for i, node in enumerate(self._stage.computed)}
         start = {name.replace("#", " #"): value for name, value in self._rows.values.items()}
         pattern = asking_by(self._clause.pattern, lambda node: ast.Variable(given[id(node)], node.span))
         start[AT] = column("at", INTEGER)
@@ -148,6 +169,12 @@ class Merge:
         types = {**self._rows.values, **made.values}
         values = {name: column(f"w{i}", types[name].type, many=types[name].many) for i, name in enumerate(names)}
         return Materialized(source, self._work.tables.count(source), {**values, MADE: column("made", BOOLEAN)})
+
+
+def _grouped_by(value: SqlValue) -> str:
+    """Return SQL that is the same where values are equal."""
+    several = value.type.base is Base.VALUE and len((value.bases or NUMERIC) & NUMERIC) > 1
+    return key_of_union(value.sql, value.bases) if several else value.sql
 
 
 def _keys(values: Mapping[str, SqlValue], node: ast.Expression) -> list[str] | None:
