@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from graphdb.common.config import Executors
+from graphdb.common.duckdb.out_of_range import OutOfRange
 from graphdb.common.errors import ExecutionError
 from graphdb.common.progress import Progress
 from graphdb.common.stopping import time_left
@@ -81,13 +82,19 @@ class Queries:
         """Run a text as if no number were out of range, which is seldom and costs much to exclude; with care if one is.
 
         Whether a condition that fails was to be tested, what has care finds out.  In a transaction, which DuckDB ends
-        with an error, there is care at once.
+        with an error, SQL tells of such a number, and does not fail.
         """
-        if not self._state.transactions.inside and text not in self._out_of_range:
+        if text not in self._out_of_range:
+            told = OutOfRange.of(self._state.connection)
+            told.noted = False
             try:
-                return run(False)
+                made = run(False)
+                if not told.noted:
+                    return made
             except ExecutionError as error:
-                if type(error) is not ExecutionError or "out of range" not in error.message:
+                if type(error) is not ExecutionError or not (told.noted or "out of range" in error.message):
+                    raise
+                if self._state.transactions.inside and self._state.transactions.is_aborted():
                     raise
             if len(self._out_of_range) >= _MOST_TEXTS:
                 self._out_of_range.clear()
@@ -118,8 +125,8 @@ class Queries:
         """
         from graphdb.writing.run import Writing
 
-        def new_run(given: Mapping[str, object], left: float | None, deleted: Deleted | None) -> PathRun:
-            return self.new_run(text, given, left, deleted)
+        def new_run(given: Mapping[str, object], left: float | None, deleted: Deleted | None, careful: bool) -> PathRun:
+            return self.new_run(text, given, left, deleted, careful=careful)
 
         def prepare(
             run: PathRun, query: ast.Query | ast.Composite, start: Relation | None, again: int | None = None
@@ -133,7 +140,10 @@ class Queries:
                 prepared = run.prepare_from(query, start)
             return prepared if self._later.found is None else replace(prepared, computing=self._later.found)
 
-        return Writing(self._state, query, text, arguments, timeout, new_run, prepare)
+        def ventured(run: Callable[[bool], Made]) -> Made:
+            return self.ventured(text, run)
+
+        return Writing(self._state, query, text, arguments, timeout, new_run, prepare, ventured)
 
     def result(self, run: PathRun, prepared: Prepared | Program, started: float) -> Result:
         """Run what was prepared."""
@@ -223,8 +233,10 @@ class Queries:
 
         snapshot_of = self._state.snapshot if snapshot is None else lambda: snapshot
         later = _Later(self._state, snapshot_of, prepare, text, arguments, deleted)
+        inside = not careful and self._state.transactions.inside
+        told = OutOfRange.of(self._state.connection) if inside else None
         run = PathRun(
-            replace(snapshot_of(), computing=later, deleted=deleted, careful=careful),
+            replace(snapshot_of(), computing=later, deleted=deleted, careful=careful, told=told),
             executor,
             text,
             arguments,
@@ -271,7 +283,7 @@ class Queries:
             Something is wrong with it.
         """
         plans, place = self._state.plans, query.span.start
-        key = (text, ~place if run.snapshot.careful else place, arguments)  # a plan without care is none with it
+        key = (text, _place(run, place), arguments)
         try:
             cached, cacheable = plans.get(*key), True
         except TypeError:  # a list among the arguments
@@ -324,7 +336,8 @@ class Queries:
         self, run: PathRun, query: ast.Query | ast.Composite, key: tuple[str, int, Mapping[str, object]]
     ) -> Prepared | Program:
         """Return a query of a statement that writes, ready to run: bound and compiled once for all values."""
-        (text, _, arguments), plans, counts = key, self._state.plans, given_counts(query)
+        (text, again, arguments), plans, counts = key, self._state.plans, given_counts(query)
+        key = text, _place(run, again), arguments
         general = plans.general(*key, counts)
         prepared = None if general is None or isinstance(general, Selected) else run.replanned(general)
         if prepared is None or self._later.found is not None:
@@ -415,6 +428,15 @@ class _Later:
             if self._deleted is not None:
                 context.view.deleted.update(self._deleted.elements)
         return self.found
+
+
+def _place(run: PathRun, place: int) -> int:
+    """Return a place in the text by which plans are known: one without care is none with it, or where errors are told.
+
+    It is not negative for queries of their own, and negative for those of statements that write.
+    """
+    mode = 0 if run.snapshot.careful else 1 if run.snapshot.told is None else 2
+    return 3 * place + mode
 
 
 def _computes_window(query: ast.Query | ast.Composite) -> bool:

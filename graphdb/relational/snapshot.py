@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphdb.common.duckdb.connection import Connection
+from graphdb.common.duckdb.out_of_range import OutOfRange
 from graphdb.common.values.terms import Kind
 from graphdb.pattern.hierarchy import Hierarchy
 from graphdb.pattern.names import Names
@@ -64,6 +65,8 @@ class Snapshot:
     """What the statement under way has deleted."""
     careful: bool = True
     """Whether arithmetic is taken to fail where numbers may be out of range."""
+    told: OutOfRange | None = None
+    """Who is told of such numbers by a statement without care, if an error would end its transaction."""
     ids: dict[str, int | None] = field(default_factory=dict)
     """IRIs that were looked up, with their ids; None for those that the database lacks."""
     plans: PatternPlans = field(default_factory=PatternPlans)
@@ -102,6 +105,7 @@ class Snapshot:
             after,
             seldom=seldom,
             careful=self.careful,
+            told=self.told,
             long_texts=partial(self._long_texts, text, arguments),
         )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from graphdb.common.duckdb.identifiers import OURS
+from graphdb.common.duckdb.out_of_range import OutOfRange
 from graphdb.common.errors import NotSupportedError, with_place
 from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD
 from graphdb.common.values.types import (
@@ -87,11 +88,13 @@ class Deleted:
 class Noted:
     """What is known of what was compiled so far of one expression."""
 
-    __slots__ = ("careful", "effects", "mistaken", "position")
+    __slots__ = ("careful", "effects", "mistaken", "position", "told")
 
-    def __init__(self, careful: bool) -> None:
+    def __init__(self, careful: bool, told: OutOfRange | None) -> None:
         self.careful = careful
         """Whether a number may be out of range; else the statement runs again where one was."""
+        self.told = told
+        """Who is told of one where the statement runs without care, but must not fail; None where it may."""
         self.effects = NO_EFFECTS
         self.position = 0
         """Where in the text the expression stands that is compiled."""
@@ -122,6 +125,8 @@ class Rows:
         Whether the SQL is seldom run: no tables are made for it of properties that have none.
     careful
         Whether arithmetic is taken to fail where numbers may be out of range.
+    told
+        Who is told of numbers that are out of range, where DuckDB must not fail of them; None where it may.
     long_texts
         Returns who computes functions of long texts; None where there are none, or SQL must do alone.
     """
@@ -138,11 +143,12 @@ class Rows:
         *,
         seldom: bool = False,
         careful: bool = True,
+        told: OutOfRange | None = None,
         long_texts: Callable[[], LongTexts | None] = lambda: None,
     ) -> None:
         self.parameters = parameters
         self.deleted = deleted
-        self.noted = Noted(careful)
+        self.noted = Noted(careful, told)
         self.characters = 0
         """Of the SQL of columns over these rows, but for short ones."""
         self.too_long_at: int | None = None

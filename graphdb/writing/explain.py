@@ -98,7 +98,10 @@ class Explaining(Reading, ABC):
 
     def _explain_stage(self, stage: Stage, start: Relation | None) -> dict[str, SqlValue]:
         """Note how the rows of a stage are read, and how its clause is applied; return what is known of each row."""
-        with self._run() as run:
+        return self._ventured(lambda careful: self._explain_with(careful, stage, start))
+
+    def _explain_with(self, careful: bool, stage: Stage, start: Relation | None) -> dict[str, SqlValue]:
+        with self._run(careful=careful) as run:
             if stage.write is not None and not isinstance(stage.write, ast.ForeachClause):
                 try:
                     return self._explain_sets(stage, start, run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -52,11 +52,22 @@ from graphdb.writing.rows import AT, Rows, of_arrow, of_values
 from graphdb.writing.stages import Stage, stages_of_parts, with_maps
 from graphdb.writing.work import Work
 
-NewRun: TypeAlias = Callable[[Mapping[str, object], float | None, Deleted | None], PathRun]
-"""Makes what runs one reading query, with these parameters, within so many seconds, and after what was deleted."""
+NewRun: TypeAlias = Callable[[Mapping[str, object], float | None, Deleted | None, bool], PathRun]
+"""Makes what runs one reading query, with these parameters, within so many seconds, after what was deleted, and with or
+without care for numbers out of range."""
 
 LEAST = 64
 """Rows that are worth writing by sets: for fewer, its SQL takes longer to plan than they take one by one."""
+
+
+Made = TypeVar("Made")
+
+
+class Ventured(Protocol):
+    """Runs something without care for numbers out of range, and once more with care where one is."""
+
+    def __call__(self, run: Callable[[bool], Made], /) -> Made:
+        """Return what it makes; it is told whether to have care."""
 
 
 class Prepare(Protocol):
@@ -102,13 +113,15 @@ class Reading:
         timeout: float | None,
         new_run: NewRun,
         prepare: Prepare,
+        ventured: Ventured,
     ) -> None:
         self._state = state
+        self._ventured = ventured
         self._text = text
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._new_run = new_run
         self._prepare = prepare
-        run = new_run(arguments, timeout, None)
+        run = new_run(arguments, timeout, None, True)
         memory = MemoryWatch(state.budget)
         self._context = Context(
             state.snapshot, state.forget, self._prepare_within, text, arguments, run.new_control, memory
@@ -228,15 +241,19 @@ class Reading:
 
         ``given`` are parameters beside those of the statement.
         """
-        with self._run(given) as run:
-            prepared = self._prepare(run, query, start, self._place_of(stage, start, given))
-            if each is not None and not is_small(each * expected(prepared)):
-                return None
-            with running(prepared.computing, self._keys):
-                found = run.run(prepared)
-            self._note_read(stage, run, prepared, found.num_rows)
-        rows = found.table() if isinstance(found, Counted) else found
-        return of_arrow(self._tables, rows, prepared.projection.columns, self._keys)
+
+        def read(careful: bool) -> Rows | None:
+            with self._run(given, careful=careful) as run:
+                prepared = self._prepare(run, query, start, self._place_of(stage, start, given))
+                if each is not None and not is_small(each * expected(prepared)):
+                    return None
+                with running(prepared.computing, self._keys):
+                    found = run.run(prepared)
+                self._note_read(stage, run, prepared, found.num_rows)
+            rows = found.table() if isinstance(found, Counted) else found
+            return of_arrow(self._tables, rows, prepared.projection.columns, self._keys)
+
+        return self._ventured(read)
 
     def _place_of(self, stage: Stage | None, start: Relation | None, given: Mapping[str, object] | None) -> int | None:
         """Return the number of a stage's query in the text; None where more than the text and arguments say what it is.
@@ -271,7 +288,12 @@ class Reading:
         self, query: ast.Query | ast.Composite, start: Relation | None, stage: Stage | None = None
     ) -> Materialized:
         """Run a query, which may start from rows; its rows as a table, for a stage or for what that looks up."""
-        with self._run() as run:
+        return self._ventured(lambda careful: self._materialize_with(careful, query, start, stage))
+
+    def _materialize_with(
+        self, careful: bool, query: ast.Query | ast.Composite, start: Relation | None, stage: Stage | None
+    ) -> Materialized:
+        with self._run(careful=careful) as run:
             prepared = self._prepare(run, query, start)
             columns = prepared.projection.columns
             values = {c.name: column_at(f"c{i}", c) for i, c in enumerate(columns) if c.name != "#"}
@@ -305,9 +327,9 @@ class Reading:
             chosen.append(f"CASE WHEN t{i}.key IS NOT NULL THEN {literal} END AS {name}")
         return self._tables.rows(f"SELECT q.* REPLACE ({', '.join(chosen)}) FROM {source} q{joins} ORDER BY q.at ASC")
 
-    def _run(self, given: Mapping[str, object] | None = None) -> PathRun:
+    def _run(self, given: Mapping[str, object] | None = None, *, careful: bool = True) -> PathRun:
         """Return what runs a query; ``given`` are parameters beside those of the statement."""
-        run = self._new_run({**self._arguments, **(given or {})}, self._left(), self._deleted())
+        run = self._new_run({**self._arguments, **(given or {})}, self._left(), self._deleted(), careful)
         if self._profiled:
             run.profile = Profile(run.connection)
         return run

@@ -262,12 +262,16 @@ class Writing(Explaining):
         if clause is not None and (is_small(rows.count) or self._context.view.deleted):
             return self._returned_from_rows(clause, rows)
         start = self._relation(rows)
-        with self._run() as run:
-            prepared = self._prepare(run, ast.Composite((stage.reads,)), start)
-            with running(prepared.computing, self._keys):
-                table = run.run(prepared)
-            self._note_read(stage, run, prepared, None)
-        return Result(self._state.version(), table, prepared.projection.columns, value_of=self._keys.__getitem__)
+
+        def returned(careful: bool) -> Result:
+            with self._run(careful=careful) as run:
+                prepared = self._prepare(run, ast.Composite((stage.reads,)), start)
+                with running(prepared.computing, self._keys):
+                    table = run.run(prepared)
+                self._note_read(stage, run, prepared, None)
+            return Result(self._state.version(), table, prepared.projection.columns, value_of=self._keys.__getitem__)
+
+        return self._ventured(returned)
 
     def _returned_from_rows(self, clause: ast.ReturnClause, rows: Rows) -> Result:
         """Return what RETURN makes of each of few rows."""

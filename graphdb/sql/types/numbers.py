@@ -6,6 +6,7 @@ one while its scale is small.  Of values whose types only the rows tell, integer
 
 from __future__ import annotations
 
+from graphdb.common.duckdb.out_of_range import OutOfRange
 from graphdb.common.errors import NotSupportedError, TypeMismatchError, with_place
 from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, NUMERIC, STRING, VALUE, Base, Type
 from graphdb.grammar import syntax as ast
@@ -37,7 +38,9 @@ def signed(c: Compiler, value: SqlValue, node: ast.Unary) -> SqlValue:
 
 def _overflow(c: Compiler, type: Type, node: ast.Expression) -> Effects:
     """Return the effects of computing an expression of a type: one that is out of its range fails."""
-    if not c.rows.noted.careful or type.base is Base.FLOAT or (type is INTEGER and magnitude(node) <= LARGEST):
+    noted = c.rows.noted
+    ventured = not noted.careful and noted.told is None
+    if ventured or type.base is Base.FLOAT or (type is INTEGER and magnitude(node) <= LARGEST):
         return NO_EFFECTS
     return CAN_FAIL
 
@@ -68,6 +71,9 @@ def _computed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) ->
                 else f"{right.sql} = 0 AND {left.sql} IS NOT NULL"
             )
             computed = f"CASE WHEN {zero} THEN {error} {least}ELSE {computed} END"
+        told = c.rows.noted.told
+        if told is not None and op in "+-*" and magnitude(node) > LARGEST:
+            return _told(c, told, left, right, op)
         smaller = op == "%" or (op == "/" and isinstance(node.right, ast.Literal) and node.right.value != -1)
         return SqlValue(computed, INTEGER, effects=NO_EFFECTS if smaller else _overflow(c, INTEGER, node))
     scales = [v.type.scale if v.type.base is Base.DECIMAL else 0 for v in (left, right)]
@@ -76,6 +82,19 @@ def _computed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) ->
         return SqlValue(f"(CAST({left.sql} AS DOUBLE) {op} CAST({right.sql} AS DOUBLE))", FLOAT)
     sql, type = f"CAST(({left.sql} {op} {right.sql}) AS DECIMAL(38, {scale}))", Type(Base.DECIMAL, scale=scale)
     return SqlValue(sql, type, effects=_overflow(c, type, node))
+
+
+def _told(c: Compiler, told: OutOfRange, left: SqlValue, right: SqlValue, operator: str) -> SqlValue:
+    """Return a sum, difference or product of integers of which somebody is told if it is out of range."""
+
+    def made(a: str, b: str) -> str:
+        return told.told([a, b], f"{a} {operator} {b}")
+
+    if left.atomic and right.atomic:
+        return SqlValue(f"({made(left.sql, right.sql)})", INTEGER)
+    pair = c.fresh()
+    values = f"[struct_pack(a := {left.sql}, b := {right.sql})]"
+    return SqlValue(f"list_transform({values}, lambda {pair}: {made(f'{pair}.a', f'{pair}.b')})[1]", INTEGER)
 
 
 def _mixed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
