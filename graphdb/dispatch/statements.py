@@ -107,6 +107,8 @@ class Statements:
                     raise naming_no_text(error, text, arguments) from error.__cause__
                 except ExecutionError as error:
                     raise placed(as_sparql(error, text), text) from error.__cause__
+                finally:
+                    state.statement_ends()
         if result is None:
             return Result(self._state.version(), None)
         result.warn = partial(self._warnings, text, warnings)
@@ -114,7 +116,8 @@ class Statements:
 
     def _warnings(self, text: str, found: Iterable[str] = ()) -> list[str]:
         """Return what may be a slip in a text that ran; what was ``found`` before its statements ran comes first."""
-        return [*found, *self._unknown((one for one in parse_script(text) if not takes_away(one)), text)]
+        with self._state.hold():
+            return [*found, *self._unknown((one for one in parse_script(text) if not takes_away(one)), text)]
 
     def _unknown(self, statements: Iterable[ast.Statement], text: str) -> list[str]:
         statements = [*statements]
@@ -215,6 +218,8 @@ class Statements:
     ) -> Result:
         started = time.perf_counter()
         with self._state.at_home() as current:
+            if _writes(statement):
+                self._state.catalog()
             match statement:
                 case ast.Query():
                     return self.queries.read(statement, text, arguments, timeout)
@@ -323,6 +328,13 @@ class Statements:
                 "cypher in SQL only reads", text=text, position=0, hint="run the statement that writes by itself"
             )
         return self.run(text, arguments, timeout)
+
+
+def _writes(statement: ast.Statement) -> bool:
+    """Whether a statement writes to the file: then tables that it lacks are made before anything is read of them."""
+    if isinstance(statement, ast.Composite):
+        return statement.writes
+    return isinstance(statement, (ast.CreateTable, ast.CreateView))
 
 
 def _late(error: QueryTimeout, timeout: float | None) -> QueryTimeout:

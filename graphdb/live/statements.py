@@ -98,6 +98,7 @@ class Statements:
 
     def show(self) -> arrow.Table:
         """Return a row for each continuous query."""
+        self._state.read_catalog()
         with self._state.connection.guard() as raw:
             standing = [each for each in self._maintenance.standing(raw) if each.definition.watch is None]
             last = definitions.last_batch(raw)
@@ -126,7 +127,7 @@ class Statements:
                 standing.took = took
         else:
             refuse(subject.query, text)
-            self._state.catalog()
+            self._state.read_catalog()
             with self._maintenance.engine.prepared(subject.query, text, self._state.snapshot()):
                 pass
             own = text[subject.query.span.start : subject.query.span.end]
@@ -162,7 +163,7 @@ class Statements:
         return BindError(f"there is no continuous query '{name}'", text=text, position=at, hint=hint)
 
     def _find(self, name: str) -> Definition | None:
-        self._state.catalog()
+        self._state.read_catalog()
         with self._state.connection.guard() as raw:
             named = [each for each in definitions.read(raw) if each.name.lower() == name.lower()]
         return named[0] if named else None

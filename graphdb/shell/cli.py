@@ -120,7 +120,7 @@ def _shell(given: argparse.Namespace) -> int:
 
 
 def _load(given: argparse.Namespace) -> int:
-    with _open(given) as database, bar(delay=0) as progress:
+    with _made(given) as database, bar(delay=0) as progress:
         report = database.load(
             given.data or None,
             format=given.format,
@@ -408,6 +408,20 @@ def _open(given: argparse.Namespace, must_exist: bool = False) -> Iterator[Datab
         if database.unfinished:
             print(f"rolled back, because its process was killed: {database.unfinished}", file=sys.stderr)
         yield database
+
+
+@contextmanager
+def _made(given: argparse.Namespace) -> Iterator[Database]:
+    """Open the database, and leave no file that was not there before if something fails."""
+    is_new, is_open = not os.path.lexists(given.file), False
+    try:
+        with _open(given) as database:
+            is_open = True
+            yield database
+    except BaseException:
+        for name in (given.file, f"{given.file}.wal") if is_new and is_open else ():
+            Path(name).unlink(missing_ok=True)
+        raise
 
 
 def _say(error: Exception, verbose: bool) -> int:

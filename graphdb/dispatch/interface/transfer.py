@@ -154,7 +154,7 @@ class Transfer(Contents):
             if format is not None:
                 text_of(format, "a format")
             state.require_files()
-            state.catalog()
+            state.read_catalog()
             prefixes = self.prefixes()
             idle = state.budget.bindings + max(state.budget.graph - state.snapshot().graph.cached_bytes, 0)
             shown_by = watching(state.progress if progress is None else progress)
@@ -172,7 +172,7 @@ class Transfer(Contents):
 
         state = self._state
         with self._reading(timeout) as raw:
-            state.catalog()
+            state.read_catalog()
             return to_networkx(raw, self.prefixes(), lambda ids: state.version().terms(ids)(), graphs)
 
     @contextmanager

@@ -1,16 +1,35 @@
-"""The catalog of an open file: its tables are verified when the file is opened, and made when first needed."""
+"""The catalog of an open file: its tables are verified when the file is opened, and made when first written.
+
+What only reads a file without a graph, as one of DuckDB's own, finds empty tables: they are made for a statement, in a
+transaction that is rolled back after it, so that the file stays as it was.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from graphdb.common.duckdb.connection import Connection
+from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import StorageError
+from graphdb.common.stopping import check_stop
 
 if TYPE_CHECKING:
+    from graphdb.common.duckdb.transactions import Atomic
     from graphdb.storage.catalog import Catalog
     from graphdb.storage.file.verify import Macros
+
+
+_PATIENCE = 1.0
+"""Seconds in which others that read the file are waited for."""
+
+_PAUSE = 0.005
+"""Seconds between two looks whether they are done."""
+
+
+class _GivenBack(Exception):
+    """Ends a transaction in which something was only read."""
 
 
 class LazyCatalog:
@@ -46,6 +65,17 @@ class LazyCatalog:
         self._verified = False
         """Whether the tables of the graph were found to be ours."""
         self._macros: Macros | None = None
+        self._lent: Atomic | None = None
+        """The transaction in which the tables are there for reading."""
+        self._passing = False
+        """Whether they are there for reading within the user's transaction."""
+        self._has_view = False
+        """Whether the file has a view of the user's that is called as ours."""
+
+    @property
+    def may_lend(self) -> bool:
+        """Whether reading may need tables that the file has not."""
+        return self._catalog is None and not (self._private or self._read_only)
 
     def verify(self) -> None:
         """Check that what has our names in the file is what we made; see :mod:`graphdb.storage.file.verify`.
@@ -65,11 +95,95 @@ class LazyCatalog:
 
     def catalog(self) -> Catalog:
         """Return the catalog; see :meth:`graphdb.relational.session.state.State.catalog`."""
+        self.keep()
         if self._catalog is None:
-            self._catalog = self._found()
+            self._catalog = self._found(for_reading=False)
         return self._catalog
 
-    def _found(self) -> Catalog:
+    def reading(self) -> Catalog:
+        """Return the catalog for what only reads: if the file has no tables, they are there until :meth:`give_back`.
+
+        Raises
+        ------
+        StorageError
+            See :meth:`graphdb.relational.session.state.State.catalog`.
+        """
+        if self._catalog is None:
+            self._catalog = self._found(for_reading=True)
+        return self._catalog
+
+    def keep(self) -> None:
+        """Leave the tables that are there for reading in the file: something is about to be written."""
+        lent, self._lent, self._passing = self._lent, None, False
+        if lent is not None:
+            lent.__exit__(None, None, None)
+
+    def give_back(self) -> None:
+        """Take away the tables that were there for reading; called after each statement.
+
+        Caches are dropped as after any ROLLBACK.
+        """
+        lent, passing = self._lent, self._passing
+        self._lent, self._passing = None, False
+        transactions = self._connection.transactions
+        if lent is not None:
+            if transactions.writing:  # else an interrupt has rolled it back already
+                lent.__exit__(_GivenBack, _GivenBack(), None)
+        elif passing and transactions.by_user and not transactions.failed and not transactions.is_aborted():
+            self._drop()
+            transactions.on_rollback()
+
+    def _created_for_reading(self, catalog: Catalog) -> Atomic:
+        """Create the tables in a transaction; wait for another connection that reads the file in the same way."""
+        import duckdb
+
+        until = time.monotonic() + _PATIENCE
+        while True:
+            lent = self._connection.transactions.atomic()
+            lent.__enter__()
+            try:
+                catalog.create()
+            except BaseException as error:
+                lent.__exit__(type(error), error, None)
+                if not isinstance(error, duckdb.TransactionException) or time.monotonic() > until:
+                    raise
+                check_stop()
+                time.sleep(_PAUSE)
+            else:
+                return lent
+
+    def _drop(self) -> None:
+        """Drop the tables that were made in the user's transaction: with their schema alone it could not commit."""
+        home = quoted(self.database)
+        tables = [f"TABLE {home}._graphdb.{quoted(name)}" for name in self._named("tables", "_graphdb")]
+        with self._connection.guard() as raw:
+            for what in ([] if self._has_view else [f"VIEW {home}.main.triples"], tables, [f"SCHEMA {home}._graphdb"]):
+                for each in what:
+                    raw.execute(f"DROP {each}")
+
+    def _named(self, kind: str, schema: str) -> list[str]:
+        """Return the names of tables, or of views that are called as ours, in a schema."""
+        column = kind.removesuffix("s") + "_name"
+        sql = (
+            f"SELECT {column} FROM system.main.duckdb_{kind}() WHERE schema_name = $schema"
+            " AND database_name = $database"
+        )
+        found = self._connection.rows(sql, {"schema": schema, "database": self.database})
+        return [name for (name,) in found if kind == "tables" or name == "triples"]
+
+    def _create(self, catalog: Catalog, *, for_reading: bool) -> None:
+        """Create the tables: for reading within a transaction that is rolled back."""
+        transactions = self._connection.transactions
+        if not for_reading or self._private or transactions.writing:
+            catalog.create()
+        elif transactions.by_user:
+            self._has_view = bool(self._named("views", "main"))
+            catalog.create()
+            self._passing = True
+        else:
+            self._lent = self._created_for_reading(catalog)
+
+    def _found(self, *, for_reading: bool) -> Catalog:
         """Look for the tables, and create or migrate them where that is due."""
         from graphdb.storage.catalog import SCHEMA_VERSION, Catalog
         from graphdb.storage.file.verify import verify_tables
@@ -89,7 +203,7 @@ class LazyCatalog:
                     raise StorageError(
                         f"'{self._path}' holds no graph", hint="load one, with the database open for writing"
                     )
-                catalog.create()
+                self._create(catalog, for_reading=for_reading)
                 self.empty = True
                 self._created()
             elif catalog.schema_version < SCHEMA_VERSION:

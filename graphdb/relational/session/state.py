@@ -144,7 +144,7 @@ class State:
             self.connection.close()
             raise
 
-    def hold(self, timeout: float | None = None) -> threading.RLock:
+    def hold(self, timeout: float | None = None) -> AbstractContextManager[object]:
         """Return the lock to hold while a statement runs, after what an interrupted one left half done is undone.
 
         Raises
@@ -171,7 +171,7 @@ class State:
             with lock:
                 if connection.has_leftovers():
                     connection.undo_leftovers()
-        return lock
+        return _Reading(self, lock) if self._tables.may_lend else lock
 
     def refresh(self) -> None:
         """Drop what is cached if another connection has changed the graph; called where the lock is held."""
@@ -250,6 +250,7 @@ class State:
         """
         transactions, file = self.transactions, self.connection.file
         transactions.check()
+        self._tables.keep()
         if transactions.by_user and file.version != self._version:
             raise StorageError(
                 "another connection of this process has changed the graph since this transaction began",
@@ -287,7 +288,7 @@ class State:
             )
 
     def catalog(self) -> Catalog:
-        """The catalog; its tables are created when first needed.
+        """The catalog, to be written; its tables are created when first needed.
 
         Raises
         ------
@@ -295,6 +296,16 @@ class State:
             The file was made by a newer version, or is open for reading only and has no tables, or old ones.
         """
         return self._tables.catalog()
+
+    def read_catalog(self) -> Catalog:
+        """The catalog, to be read: of a file without tables, empty ones for the statement under way; see
+        :mod:`graphdb.relational.session.lazy_catalog`, and :meth:`catalog` for the errors.
+        """
+        return self._tables.reading()
+
+    def statement_ends(self) -> None:
+        """Leave a file without a graph as it was, where a statement only read it."""
+        self._tables.give_back()
 
     def has_continuous(self) -> bool:
         """See :meth:`.LazyCatalog.has_continuous`."""
@@ -318,7 +329,7 @@ class State:
             self.transactions.check()
             self._lazy_snapshot = take_snapshot(
                 self.connection,
-                self.catalog(),
+                self.read_catalog(),
                 self.budget.graph - self.degrees().nbytes,
                 self._former,
                 subclasses=self.subclasses,
@@ -453,3 +464,19 @@ class State:
         self.connection.calls.rolled_back()
         self._tables.rolled_back()
         self._wrote = False
+
+
+class _Reading:
+    """The lock while something runs that may read a file without a graph, which it leaves as it was."""
+
+    def __init__(self, state: State, lock: threading.RLock) -> None:
+        self._state, self._lock = state, lock
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self._state.statement_ends()
+        finally:
+            self._lock.release()
