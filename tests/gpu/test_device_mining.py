@@ -74,12 +74,12 @@ def test_cliques(device: Any, seed: int) -> None:
 
 def test_cliques_that_have_no_kernel(device: Any) -> None:
     """More vertices than a block has bits for: the host counts, nothing is found one by one."""
-    from graphdb.gpu.counting import counter
+    from graphdb.gpu.counting import clique_counter
 
     graph = skewed(60, 500, 1)
     wanted = cliques(graph, 3, 5, limits=Limits(threads=1))
     with (
-        mock.patch.object(counter, "shape_for", return_value=None),
+        mock.patch.object(clique_counter, "shape_for", return_value=None),
         mock.patch.object(type(device), "count", side_effect=AssertionError("asked")),
     ):
         assert cliques(graph, 3, 5, limits=Limits(executor=device)) == wanted
