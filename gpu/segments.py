@@ -44,27 +44,48 @@ class Part:
     origins: Ints | None = None
 
 
-class Window:
-    """Room on the device for one range of some arrays at a time, one behind the other.
+class Ranges:
+    """How the ranges of some arrays stand in a window, one array behind the other: what runs have in common.
 
     Ranges that are long in one array are short in another: together they take less room than the longest of each.
 
+    Attributes
+    ----------
+    longest
+        Bytes that a window has room for.
+    copies
+        For each range and array: the address in host memory, the bytes, and where these stand in the window.
+    bases
+        For each range and array: where the entry of number 0 would stand, from the window's beginning.
+    """
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._arrays = [part.values for part in parts]  # kept alive
+        widths = np.array([part.values.itemsize for part in parts])[:, None]
+        begins, ends = (np.stack([getattr(part, name) for part in parts]) for name in ("begins", "ends"))
+        origins = np.stack([part.begins if part.origins is None else part.origins for part in parts])
+        sizes = window_sizes(list((ends - begins) * widths))
+        places = np.cumsum(sizes, axis=0) - sizes
+        sources = np.array([int(part.values.ctypes.data) for part in parts])[:, None] + begins * widths
+        self.longest = max(int(sizes.sum(axis=0).max(initial=0)), ALIGNED)
+        self.copies = np.stack([sources, (ends - begins) * widths, places], axis=-1).swapaxes(0, 1).tolist()
+        self.bases = (places - origins * widths).T.tolist()
+
+
+class Window:
+    """Room on the device for one range of some arrays at a time.
+
     Parameters
     ----------
-    parts
-        The arrays.
+    ranges
+        The arrays, and where their ranges stand.
     buffers
         1, or 2 where the next range is to be copied while the last one is read.
     """
 
-    def __init__(self, device: Device, parts: Sequence[Part], buffers: int) -> None:
-        self._device, self._parts = device, tuple(parts)
-        self._origins = [part.begins if part.origins is None else part.origins for part in parts]
-        sizes = window_sizes([(part.ends - part.begins) * part.values.itemsize for part in parts])
-        self._places = np.cumsum(sizes, axis=0) - sizes
-        longest = max(int(sizes.sum(axis=0).max(initial=0)), ALIGNED)
-        self._buffers = [device.memory.empty(longest, np.uint8) for _ in range(buffers)]
-        self._sources = [(int(part.values.ctypes.data), part.values.itemsize) for part in parts]
+    def __init__(self, device: Device, ranges: Ranges, buffers: int) -> None:
+        self._device, self._ranges = device, ranges
+        self._buffers = [device.memory.empty(ranges.longest, np.uint8) for _ in range(buffers)]
         self._inside: list[int | None] = [None] * buffers
         self._copied: list[Any] = [None] * buffers
         self._read: list[Any] = [None] * buffers
@@ -85,11 +106,10 @@ class Window:
         if self._read[at] is not None:
             stream.wait_event(self._read[at])
         target, copied = address(self._buffers[at]), self._device.memory.copied
-        for part, places, (source, width) in zip(self._parts, self._places, self._sources, strict=True):
-            begin, end = int(part.begins[number]), int(part.ends[number])
-            if end > begin:
-                copied(target + int(places[number]), source + begin * width, (end - begin) * width, stream)
-                self.moved += (end - begin) * width
+        for source, size, place in self._ranges.copies[number]:
+            if size > 0:
+                copied(target + place, source, size, stream)
+                self.moved += size
         self._inside[at], self._copied[at] = number, self._device.event_on(stream)
 
     def bases(self, number: int) -> list[int]:
@@ -97,10 +117,7 @@ class Window:
         at = self._turn = self._inside.index(number)  # the other one may be copied to meanwhile
         self._device.stream.wait_event(self._copied[at])
         begin = address(self._buffers[at])
-        return [
-            begin + int(places[number]) - int(origins[number]) * part.values.itemsize
-            for part, places, origins in zip(self._parts, self._places, self._origins, strict=True)
-        ]
+        return [begin + base for base in self._ranges.bases[number]]
 
     def read(self, number: int, event: Any) -> None:
         """The kernels that read a range have been launched before this event."""
@@ -206,6 +223,16 @@ class SegmentStream:
         self._stream = self.device.side_stream()
         self._stream.wait_event(self.device.event())  # what used the buffers' memory before
 
+    def begin(self, chosen: tuple[int, ...]) -> None:
+        """Start to copy what the first combination reads; :meth:`through` goes on, or :meth:`end`."""
+        for window, range_of, _ in self.windows:
+            window.start(range_of(chosen), self._stream)
+
+    def end(self) -> None:
+        """Whatever gets the buffers' memory next is used after the last copy."""
+        with self.device.active():
+            self.device.stream.wait_event(self.device.event_on(self._stream))
+
     def through(self, combinations: Sequence[tuple[int, ...]]) -> Iterator[tuple[tuple[int, ...], dict[Any, int]]]:
         """Give each combination with the bases of its arrays, by key, once kernels may read them."""
         try:
@@ -222,9 +249,8 @@ class SegmentStream:
                 event = self.device.event()
                 for window, range_of, _ in self.windows:
                     window.read(range_of(chosen), event)
-        finally:  # whatever gets the buffers' memory next is used after the last copy
-            with self.device.active():
-                self.device.stream.wait_event(self.device.event_on(self._stream))
+        finally:
+            self.end()
 
     @property
     def moved(self) -> int:

@@ -85,7 +85,19 @@ class Run:
         self._counting, self._limit = counting, limit
         self._segments = segments
         self._stream = None if segments is None else segment_stream(device, plan, segments)
-        self._view = ALL
+        try:
+            if self._stream is not None and segments is not None and segments.combinations and limit != 0:
+                self._stream.begin(segments.combinations[0])  # what else is found is found meanwhile
+            self._find_sizes(plan)
+        except BaseException:
+            if self._stream is not None:
+                self._stream.end()
+            raise
+
+    def _find_sizes(self, plan: PhysicalPlan) -> None:
+        """Find what the run goes through at a time, by the memory that is left."""
+        device, levels, sizes, counting, limit = self._device, self._levels, self._sizes, self._counting, self._limit
+        self._view, self._root = ALL, Table(self._memory.empty(1, self._dtype), 1, 0, 1, self._width)
         first_step = plan.steps[0]
         scan = first_step.scan if isinstance(first_step, VertexStep) else None
         self._scan: Ints = np.empty(0, np.int64) if scan is None else scan
@@ -124,8 +136,8 @@ class Run:
         self._span = max(self._spans) if limit is None else max(FIRST // sizes.tile, 1) * sizes.tile
         self._leaving = max(max(self._spans) // SOON // sizes.tile, 1) * sizes.tile
         """Elements that one launch scans where rows leave the device."""
-        control.rows = np.zeros(steps, np.int64)
-        control.threads = 0
+        self._control.rows = np.zeros(steps, np.int64)
+        self._control.threads = 0
 
     def _row_bytes(self) -> list[int]:
         """Bytes of a row of the table after each level, with what is found for it."""
@@ -205,7 +217,7 @@ class Run:
 
     def tables(self) -> Iterator[Table]:
         """The tables of matches, one after the other; counting gives none and leaves ``total``."""
-        root = Table(self._memory.empty(1, self._dtype), 1, 0, 1, self._width)
+        root = self._root
         if self._limit != 0:
             for view, done, share in self._views():
                 self._view = view

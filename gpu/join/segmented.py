@@ -15,7 +15,7 @@ from graphdb.gpu.code.launch import Device
 from graphdb.gpu.data.graph import segment_offsets
 from graphdb.gpu.data.pinned import pinned
 from graphdb.gpu.join.grid import Grid
-from graphdb.gpu.segments import Part, SegmentStream, Window, combinations_of, within
+from graphdb.gpu.segments import Part, Ranges, SegmentStream, Window, combinations_of, within
 from graphdb.plan.physical import PhysicalPlan
 
 Ints = NDArray[np.int64]
@@ -132,21 +132,35 @@ class Segmentation:
 
 def segment_stream(device: Device, plan: PhysicalPlan, segments: Segmentation) -> SegmentStream:
     """Make room for the segments of a run: by (partition, slot), and the cell of the partition's row that they are."""
-    partitions = plan.partitions
-    windows: list[tuple[Window, Callable[[tuple[int, ...]], int], list[Any]]] = []
     with device.active():
-        for at, each in enumerate(segments.slots):
-            parts, keys = [], list[Any]()
-            for row in each.rows:
-                offsets, neighbours = partitions[row].offsets, partitions[row].neighbours
-                bounds = within(partitions[row], each.bounds)
-                first, last = bounds[:-1], bounds[1:]
-                parts.append(Part(pinned(device.memory, offsets, segment_offsets(partitions[row])), first, last + 1))
-                parts.append(Part(pinned(device.memory, neighbours), offsets[first], offsets[last]))
-                keys += [((row, each.slot), cell) for cell in ("offsets", "neighbours")]
-            if parts:
-                windows.append((Window(device, parts, segments.buffers(at)), itemgetter(at), keys))
-        for grid in segments.grids:
-            keys = [((grid.row, grid.slot), cell) for cell in ("offsets", "neighbours")]
-            windows.append((Window(device, grid.windowed(device), segments.buffers(grid.by)), grid.block, keys))
+        read = device.memory.cached_or_built("ranges", segments, lambda: _read(device, plan, segments)).windows
+        windows = [(Window(device, ranges, buffers), range_of, keys) for ranges, buffers, range_of, keys in read]
         return SegmentStream(device, windows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What windows read: the ranges of each, its buffers, which range a combination reads, and its arrays' keys."""
+
+    windows: list[tuple[Ranges, int, Callable[[tuple[int, ...]], int], list[Any]]]
+    nbytes: int = 0
+    """Bytes on the device."""
+
+
+def _read(device: Device, plan: PhysicalPlan, segments: Segmentation) -> _Read:
+    partitions, found = plan.partitions, _Read([])
+    for at, each in enumerate(segments.slots):
+        parts, keys = [], list[Any]()
+        for row in each.rows:
+            offsets, neighbours = partitions[row].offsets, partitions[row].neighbours
+            bounds = within(partitions[row], each.bounds)
+            first, last = bounds[:-1], bounds[1:]
+            parts.append(Part(pinned(device.memory, offsets, segment_offsets(partitions[row])), first, last + 1))
+            parts.append(Part(pinned(device.memory, neighbours), offsets[first], offsets[last]))
+            keys += [((row, each.slot), cell) for cell in ("offsets", "neighbours")]
+        if parts:
+            found.windows.append((Ranges(parts), segments.buffers(at), itemgetter(at), keys))
+    for grid in segments.grids:
+        keys = [((grid.row, grid.slot), cell) for cell in ("offsets", "neighbours")]
+        found.windows.append((Ranges(grid.windowed(device)), segments.buffers(grid.by), grid.block, keys))
+    return found

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from graphdb.common.errors import MemoryLimitError
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu.code.launch import Module
 from graphdb.gpu.data import graph as data_graph
@@ -22,12 +23,14 @@ from graphdb.gpu.data.pinned import pinned
 from graphdb.gpu.data.residency import lists_of_plan
 from graphdb.gpu.join import pieces, run
 from graphdb.gpu.join import segmentation as segmentation_module
+from graphdb.gpu.join.pieces import Run
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.join.segmentation import segmentation
 from graphdb.gpu.join.segmented import segment_stream
-from graphdb.gpu.segments import Part, SegmentStream, Window
+from graphdb.gpu.segments import Part, Ranges, SegmentStream, Window
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
+from graphdb.plan.physical import PhysicalPlan
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 from tests import emulator
@@ -236,6 +239,23 @@ def test_what_host_memory_has_for_segments_is_made_once() -> None:
         with mock.patch.object(DeviceMemory, "pinned", side_effect=DeviceMemory.pinned, autospec=True) as made:
             assert device.count(plan) == wanted == HostExecutor(1).count(plan)
         assert max(int(np.prod(call.args[1])) for call in made.call_args_list) < 400
+        # What copies the first segments is waited for, too, where the run then gets too little memory.
+        sizes, calls = Run._find_sizes, mock.Mock()
+
+        def find_sizes(run: Run, plan: PhysicalPlan) -> None:
+            calls.find_sizes()
+            if calls.find_sizes.call_count == 1:
+                raise MemoryLimitError("too little")
+            sizes(run, plan)
+
+        def end(stream: SegmentStream) -> None:
+            calls.end()
+            ended(stream)
+
+        ended = SegmentStream.end
+        with mock.patch.object(Run, "_find_sizes", find_sizes), mock.patch.object(SegmentStream, "end", end):
+            assert device.count(plan) == wanted
+        assert [call[0] for call in calls.mock_calls] == ["find_sizes", "end", "find_sizes", "end"]
 
 
 @EMULATED
@@ -295,7 +315,7 @@ def test_arrays_of_a_window_share_its_room() -> None:
                 Part(pinned(device.device.memory, long), begins, np.array([900, 1000])),
                 Part(pinned(device.device.memory, short), np.array([0, 100]), np.array([100, 1000])),
             ]
-            window = Window(device.device, parts, 1)
+            window = Window(device.device, Ranges(parts), 1)
             taken = device.device.memory.used_bytes - before
             assert 7_600 <= taken < 8_200 < 900 * (8 + 4)
             stream = SegmentStream(device.device, [(window, itemgetter(0), "ab")])

@@ -17,7 +17,7 @@ from graphdb.gpu.code.launch import Device
 from graphdb.gpu.counting.passes.ranges import Passes, is_wide
 from graphdb.gpu.counting.ranks import Ranked
 from graphdb.gpu.data.memory import DeviceMemory
-from graphdb.gpu.segments import Part, Window
+from graphdb.gpu.segments import Part, Ranges, Window
 
 Ints = NDArray[np.int64]
 
@@ -56,7 +56,8 @@ class Planes:
         own = len(self.offsets) // (len(self.bounds) - 1)
         of_offsets = Part(self.offsets, number[:-1] * own, number[1:] * own, np.zeros(len(number) - 1, np.int64))
         of_high = Part(self.high, self.high_begins[:-1], self.high_begins[1:], self.begins[:-1])
-        return Window(device, [Part(self.low, self.begins[:-1], self.begins[1:]), of_high, of_offsets], passes.buffers)
+        ranges = Ranges([Part(self.low, self.begins[:-1], self.begins[1:]), of_high, of_offsets])
+        return Window(device, ranges, passes.buffers)
 
     def segments(self, device: Device, passes: Passes) -> Window:
         """Of the lists of roots: room for one segment and the next."""
@@ -64,7 +65,7 @@ class Planes:
         begins, ends = self.offsets[first].astype(np.int64), self.offsets[last].astype(np.int64)
         high = (begins, ends) if len(self.high) else (np.zeros_like(begins),) * 2
         parts = [Part(self.low, begins, ends), Part(self.high, *high), Part(self.offsets, first, last + 1)]
-        return Window(device, parts, min(2, len(first)))
+        return Window(device, Ranges(parts), min(2, len(first)))
 
 
 def planes_of_roots(memory: DeviceMemory, ranked: Ranked) -> Planes:
