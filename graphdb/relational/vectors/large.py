@@ -79,6 +79,8 @@ def each_in_pieces(
     except NotVectorized:
         return None
     columns = {name: vector for name, vector in clause.columns if not isinstance(vector, Aggregate)}
+    if clause.where and not any(map(is_computed, columns.values())):
+        return None  # rows are chosen only: columns that nobody reads need not be
     vectors = [*columns.values(), *clause.where]
     if not isinstance(clause.rows, str) or not any(map(is_computed, vectors)) or not all(map(_is_local, vectors)):
         return None
