@@ -435,7 +435,7 @@ def _place(run: PathRun, place: int) -> int:
 
     It is not negative for queries of their own, and negative for those of statements that write.
     """
-    mode = 0 if run.snapshot.careful else 1 if run.snapshot.told is None else 2
+    mode = 1 if run.snapshot.careful else 0 if run.snapshot.told is None else 2
     return 3 * place + mode
 
 

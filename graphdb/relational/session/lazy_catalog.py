@@ -75,7 +75,7 @@ class LazyCatalog:
     @property
     def may_lend(self) -> bool:
         """Whether reading may need tables that the file has not."""
-        return self._catalog is None and not (self._private or self._read_only)
+        return self._catalog is None and not (self._path == ":memory:" or self._read_only)
 
     def verify(self) -> None:
         """Check that what has our names in the file is what we made; see :mod:`graphdb.storage.file.verify`.
@@ -174,7 +174,7 @@ class LazyCatalog:
     def _create(self, catalog: Catalog, *, for_reading: bool) -> None:
         """Create the tables: for reading within a transaction that is rolled back."""
         transactions = self._connection.transactions
-        if not for_reading or self._private or transactions.writing:
+        if not for_reading or self._path == ":memory:" or transactions.writing:
             catalog.create()
         elif transactions.by_user:
             self._has_view = bool(self._named("views", "main"))
