@@ -77,9 +77,9 @@ def opened(name: str, memory_limit: int | None = None) -> Iterator[Any]:
             found = device_executor(strategy, SMALL[strategy], memory_limit or 1 << 24)
             yield found
             memory = found.device.memory
-            memory.evict(0)  # pages go back
+            memory.evict(None)  # an array that a copy of a partition shares may be evicted before that
             assert not memory.pool.faults
-            assert memory.used_bytes == memory.cached_bytes, "a run left something behind"
+            assert memory.used_bytes == 0, "a run left something behind"
 
 
 @contextmanager
