@@ -29,6 +29,8 @@ def beside_paths(query: Query) -> Query:
 
     So what a match asks of its paths, or of those of a MATCH before it, is there for all that asks for conditions.
     """
+    if isinstance(query, ast.Query):  # of plain paths
+        return query
     if not any(isinstance(part, ast.MatchClause) and not is_plain(part) for part in walk(query)):
         return query
     return rewritten(query, _beside)
