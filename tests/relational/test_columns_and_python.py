@@ -11,7 +11,7 @@ import pytest
 
 import graphdb
 from graphdb.relational.running import program_run
-from graphdb.relational.vectors import large
+from graphdb.relational.vectors import large, unions
 from graphdb.relational.vectors import run as clauses
 from graphdb.relational.vectors.run import run
 from graphdb.snapshot import union_type
@@ -154,3 +154,89 @@ def test_many_rows_are_computed_in_pieces(threads: int, monkeypatch: pytest.Monk
             assert (type(total), number, type(other)) == (type(sum(mine)), len(mine), type(sum(beside)))
             assert (total, other) == pytest.approx((sum(mine), sum(beside)))
             assert mean == (pytest.approx(sum(mine) / len(mine)) if mine else None)
+
+
+@pytest.mark.parametrize("kind", ["few", "many", "large", "past the range"])
+def test_sums_of_integers_and_floats_are_as_python_adds_them(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    dice = np.random.default_rng(23)
+    whole = [int(n) for n in dice.integers(-99, 99, 60)]
+    if kind in ("large", "past the range"):  # past what a float holds exactly
+        whole = [n + (1 << (54 if kind == "large" else 62)) for n in whole]
+    real = [float(x) for x in dice.normal(size=60).round(3)]
+    rows = [
+        {"i": i, "n": None if i % 7 == 3 else whole[i], "x": None if i % 5 == 1 else real[i], "k": i % 4}
+        for i in range(60)
+    ]
+    ends = [(int(e), int(f)) for e, f in dice.integers(0, 60, (400, 2))]
+    monkeypatch.setattr(unions, "_PIECE", 16)
+    if kind == "many":
+        for module, name in ((clauses, "MANY"), (clauses, "_LARGE"), (large, "MANY"), (large, "_PIECE")):
+            monkeypatch.setattr(module, name, 8)
+    monkeypatch.setattr(program_run, "run", lambda *given, **named: made.append(run(*given, **named)) or made[-1])
+    made: list[Any] = []
+
+    def added(values: list[Any]) -> Any:
+        there = [each for each in values if each is not None]
+        reals = [each for each in there if isinstance(each, float)]
+        total = sum(each for each in there if isinstance(each, int))
+        return math.fsum([*reals, total]) if reals else total
+
+    def check(query: str, expected: dict[Any, list[Any]]) -> None:
+        sums_of = {key: added(values) for key, values in expected.items()}
+        if any(isinstance(total, int) and not -(1 << 63) <= total < 1 << 63 for total in sums_of.values()):
+            with pytest.raises(graphdb.GraphDBError, match="range"):
+                db.query(query).fetchall()
+            return
+        made.clear()
+        found = {row[0] if len(row) > 1 else None: row[-1] for row in db.query(query)}
+        assert {key: type(total) for key, total in found.items()} == {key: type(s) for key, s in sums_of.items()}
+        close = {key: total if isinstance(total, int) else pytest.approx(total) for key, total in sums_of.items()}
+        assert found == close
+        if kind in ("few", "many"):
+            assert made[-1] is not None, "SQL made it"
+
+    def by(key: Any, values: Any, over: Any) -> dict[Any, list[Any]]:
+        groups: dict[Any, list[Any]] = {}
+        for row in over:
+            groups.setdefault(key(row), []).extend(values(row))
+        return groups
+
+    case = "CASE WHEN a.k = 0 OR a.i > 50 THEN a.n WHEN a.x > 0 THEN a.x ELSE 0 END"
+
+    def of_case(row: dict[str, Any]) -> Any:
+        return row["n"] if row["k"] == 0 or row["i"] > 50 else row["x"] if (row["x"] or 0) > 0 else 0
+
+    def there(row: dict[str, Any]) -> Any:
+        return row["n"] if row["n"] is not None else row["x"]
+
+    with graphdb.connect(device="cpu", threads=1) as db:
+        db.query("UNWIND $rows AS r CREATE (p:P {i: r.i, k: r.k}) SET p.n = r.n, p.x = r.x", rows=rows)
+        db.query("UNWIND $ends AS e MATCH (a:P {i: e[0]}), (b:P {i: e[1]}) CREATE (a)-[:R]->(b)", ends=ends)
+        for text, value in (
+            (f"sum({case})", lambda row: [of_case(row)]),
+            ("sum(coalesce(a.n, a.x))", lambda row: [there(row)]),
+        ):
+            for group, key in (
+                ("", lambda row: None),
+                ("a.k, ", lambda row: row["k"]),
+                ("a.i, ", lambda row: row["i"]),
+            ):
+                check(f"MATCH (a:P) RETURN {group}{text}", by(key, value, rows))
+                over = [rows[e] for e, _ in ends]
+                check(f"MATCH (a:P)-[:R]->(b) RETURN {group}{text}", by(key, value, over))
+        for items, value in (
+            ("a.n, a.x * 2, a.i, 3", lambda row: [row["n"], row["x"] and row["x"] * 2, row["i"], 3]),
+            ("a.i, a.k", lambda row: [row["i"], row["k"]]),
+            ("a.x, 0.5", lambda row: [row["x"], 0.5]),
+        ):
+            for group, key in (("", lambda row: None), ("a.k AS k, ", lambda row: row["k"])):
+                some = [row for row in rows if row["i"] > 8]
+                check(f"MATCH (a:P) WHERE a.i > 8 UNWIND [{items}] AS x RETURN {group}sum(x)", by(key, value, some))
+                counts = {each: [len(values)] for each, values in by(key, value, some).items()}
+                check(f"MATCH (a:P) WHERE a.i > 8 UNWIND [{items}] AS x RETURN {group}count(*)", counts)
+        nothing = "MATCH (a:P) WHERE a.i > 99 UNWIND [a.i, a.x] AS x"
+        assert db.query(f"{nothing} RETURN sum(x), count(*)").fetchall() == [(0, 0)]
+        assert db.query(f"{nothing} RETURN a.k, sum(x)").fetchall() == []
+        found = db.query("MATCH (a:P) UNWIND [a.n, a.x] AS x WITH a, x WHERE x > 0 RETURN count(*), sum(x)").fetchall()
+        positive = [x for row in rows for x in (row["n"], row["x"]) if x is not None and x > 0]
+        assert found == [(len(positive), pytest.approx(added(positive)))]

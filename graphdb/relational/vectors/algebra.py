@@ -52,10 +52,11 @@ class Operation:
     """An operator over values: ``= <> < <= > >=``, ``AND OR NOT``, ``+ - *``, ``//`` and ``%`` of integers and ``/`` of
     others, ``IS NULL``, ``coalesce``, ``toFloat``, ``abs``, parts of dates (``year`` …), ``date`` of times; ``CASE``,
     whose operands are conditions, each followed by its result, and what else it is; ``struct``, a map or a list of
-    several types, whose operands are whether there is one and its values; ``names``, the list of the operands after the
-    first whose bits are set in that, the first being the lowest; functions of one text; ``duration`` of months, days,
-    seconds and nanoseconds, and ``months between`` … two times; ``begin of`` a unit of dates; ``edge`` of columns of
-    codes, starts, ends and ordinals, and ``edge of both``, whose codes say which of two ends it starts at.
+    several types, whose operands are whether there is one and its values; ``items``, of which sums alone are made: all
+    operands of each row; ``names``, the list of the operands after the first whose bits are set in that, the first
+    being the lowest; functions of one text; ``duration`` of months, days, seconds and nanoseconds, and ``months
+    between`` … two times; ``begin of`` a unit of dates; ``edge`` of columns of codes, starts, ends and ordinals, and
+    ``edge of both``, whose codes say which of two ends it starts at.
     """
 
     operator: str

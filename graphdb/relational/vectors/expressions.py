@@ -29,7 +29,7 @@ from graphdb.relational.vectors.numbers import (
 )
 from graphdb.relational.vectors.temporal import TEMPORAL, dates, instants, is_instant
 from graphdb.relational.vectors.texts import LISTS, TEXTS, same_texts
-from graphdb.relational.vectors.unions import as_floats, numbers_of_case, numbers_there
+from graphdb.relational.vectors.unions import Part, as_floats, in_union, parts_of_case, parts_there
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import filled, number_integers, taken
@@ -67,8 +67,8 @@ def evaluated(vector: Vector, frame: Frame, properties: Properties) -> arrow.Arr
         case Operation(operator, (text,), constants) if operator in TEXTS:
             return TEXTS[operator](evaluated(text, frame, properties).decoded(), *constants)
         case Operation("CASE of numbers" | "coalesce of numbers" as operator, operands):
-            choose = numbers_of_case if operator == "CASE of numbers" else numbers_there
-            return choose([evaluated(each, frame, properties) for each in operands], properties.unions())
+            parts = _PARTS[operator]([_operand(each, frame, properties) for each in operands])
+            return in_union(parts, properties.unions())
         case Operation("+" | "-" | "*" as operator, operands):
             compute, most = _ARITHMETIC[operator]
             return _computed(compute, most, [_operand(each, frame, properties) for each in operands], operands)
@@ -77,6 +77,27 @@ def evaluated(vector: Vector, frame: Frame, properties: Properties) -> arrow.Arr
             return _OPERATORS[operator]([operand(each, frame, properties) for each in operands])
         case LabelOf():
             raise AssertionError("its texts have numbers")
+
+
+def numbers_in_parts(vector: Vector, frame: Frame, properties: Properties) -> list[Part] | None:
+    """Return the numbers of an expression that may be integers and floating-point numbers, in parts of one type each;
+    None for other expressions.
+
+    Raises
+    ------
+    NotVectorized
+        SQL has to compute them.
+    """
+    match vector:
+        case Operation("CASE of numbers" | "coalesce of numbers" as operator, operands):
+            return _PARTS[operator]([_operand(each, frame, properties) for each in operands])
+        case Operation("items", items):
+            found: list[Part] = []
+            for item in items:
+                parts = numbers_in_parts(item, frame, properties)
+                found += [(_operand(item, frame, properties), None)] if parts is None else parts
+            return found
+    return None
 
 
 def _operand(vector: Vector, frame: Frame, properties: Properties) -> arrow.Array:
@@ -406,6 +427,12 @@ _ARITHMETIC: Mapping[str, tuple[np.ufunc, Callable[[float, float], float]]] = {
 
 _OF_OPERANDS = frozenset(("=", "<>", "<", "<=", ">", ">=", "//", "%", "/", "CASE"))
 """Operators that none of their operands is handed on by."""
+
+_PARTS: Mapping[str, Callable[[Sequence[arrow.Array]], list[Part]]] = {
+    "CASE of numbers": parts_of_case,
+    "coalesce of numbers": parts_there,
+}
+"""Operators whose numbers are of two types."""
 
 _OPERATORS: Mapping[str, Operator] = {
     "=": _compared(np.equal),

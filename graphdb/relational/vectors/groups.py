@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.stopping import checked
 from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, Constant, PropertyOf, Vector
-from graphdb.relational.vectors.expressions import evaluated, texts_by_numbers
+from graphdb.relational.vectors.expressions import evaluated, numbers_in_parts, texts_by_numbers
 from graphdb.relational.vectors.frames import Frame
-from graphdb.relational.vectors.numbers import NotVectorized, is_repeated, multiplied, numeric, ordinal, require
-from graphdb.relational.vectors.unions import as_floats, sums_of_numbers
+from graphdb.relational.vectors.numbers import NotVectorized, multiplied, numeric, ordinal, require, sums, sums_of_reals
+from graphdb.relational.vectors.unions import as_floats, parts_of_union, sums_of_parts
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import firsts_of, number_integers, number_pairs, numbered, taken
@@ -42,12 +42,6 @@ _MANY = 1 << 16
 
 _MARKED = 64
 """Pairs of a group and a value for each row, at most, that are marked in a table instead of sorted."""
-
-_IN_ORDER = 2048
-"""Floating-point numbers that are added one after the other, as SQL adds them."""
-
-_EXACT = float(1 << 53)
-"""Sums below it are exact in float64, which NumPy adds them in."""
 
 
 class Groups(NamedTuple):
@@ -297,10 +291,13 @@ def aggregated(aggregate: Aggregate, groups: Groups, frame: Frame, properties: P
     weighted = weights(frame, aggregate.matches)
     if aggregate.operand is None:
         return arrow.numbers(sums(numbers, weighted, count))
+    if (parts := numbers_in_parts(aggregate.operand, frame, properties)) is not None:
+        require(aggregate.function == "sum" and not aggregate.distinct)
+        return sums_of_parts(parts, numbers, weighted, count, properties.unions)
     array = evaluated(aggregate.operand, frame, properties)
     if arrow.is_union(array.type):
         require(aggregate.function == "sum" and not aggregate.distinct)
-        return sums_of_numbers(array, numbers, weighted, count, sums)
+        return sums_of_parts(parts_of_union(array), numbers, weighted, count, lambda: array.type)
     there = np.flatnonzero(array.is_valid()) if array.null_count else None
     if there is not None:
         numbers, weighted = numbers[there], None if weighted is None else weighted[there]
@@ -405,8 +402,7 @@ def _of_reals(
     else:
         with np.errstate(over="ignore", invalid="ignore"):
             data = data if weighted is None else data * weighted
-            # A sum of a group of many rows is that of sums of pieces, which is the more exact one.
-            found = np.bincount(numbers, data, count) if count > 1 or len(data) <= _IN_ORDER else np.array([data.sum()])
+            found = sums_of_reals(numbers, data, count)
             found = found / np.maximum(sizes, 1) if function == "avg" else found
     there = sizes > 0
     require(bool(np.isfinite(found[there]).all()))
@@ -422,38 +418,6 @@ def weights(frame: Frame, matches: str | None) -> Ints | None:
     column = frame.column(matches)
     data = numeric(column)
     return np.where(column.is_valid(), data, 1) if column.null_count else data
-
-
-def sums(numbers: Ints, data: Ints | None, count: int, sizes: Ints | None = None) -> Ints:
-    """Return the sums of integers by the numbers of their groups; without any, how many each group has.
-
-    ``sizes`` says the latter where it is known.
-    """
-    if data is None:
-        return np.array([len(numbers)]) if count == 1 else np.bincount(numbers, minlength=count)
-    if not len(data):
-        return np.zeros(count, np.int64)
-    if count == 1 and len(data) < 1 << 31:
-        return np.array([_total(data)], np.int64)
-    some = data[:1] if is_repeated(data) else data
-    low, high = int(some.min()), int(some.max())
-    if low == high and abs(low) * len(data) < np.iinfo(np.int64).max:
-        return (np.bincount(numbers, minlength=count) if sizes is None else sizes) * low
-    large = max(-float(low), float(high)) * len(data) >= _EXACT
-    if large and float(np.abs(data.astype(np.float64)).sum()) >= _EXACT:
-        raise NotVectorized
-    return np.bincount(numbers, data, count).astype(np.int64)
-
-
-def _total(data: Ints) -> int:
-    """Return the sum of integers."""
-    from graphdb.storage.arrays import column_kernels as kernels
-
-    above, below = kernels.total(np.ascontiguousarray(data))
-    found = (above << 32) + below
-    if not -(1 << 63) <= found < 1 << 63:
-        raise NotVectorized
-    return found
 
 
 def _distinct(numbers: Ints, data: Ints, span: int, count: int) -> Ints:

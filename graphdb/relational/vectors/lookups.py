@@ -11,8 +11,10 @@ from graphdb.relational.vectors.algebra import (
     Aggregate,
     Clause,
     ColumnOf,
+    Constant,
     Inner,
     Lookup,
+    Operation,
     Outer,
     Unwound,
     Vector,
@@ -183,6 +185,30 @@ def _places(mine: Ints, theirs: Ints) -> Ints:
     array = found[0]
     assert array.data is not None
     return array.data if array.valid is None else np.where(array.valid, array.data, -1)
+
+
+def summed_before(clause: Clause, step: Unwound) -> Clause | None:
+    """Return a clause that groups rows of which values are unwound as one that groups the rows themselves.
+
+    Eager aggregation, as in :func:`counts_before`.  None where more is asked of the values than their sum and how many
+    rows there are.
+    """
+    item = ColumnOf(step.name)
+    columns: list[tuple[str, Vector | Aggregate]] = []
+    for name, each in clause.columns:
+        if not isinstance(each, Aggregate):
+            if step.name in names_of(each):
+                return None
+            columns.append((name, each))
+        elif each == Aggregate("sum", item, matches=each.matches):
+            columns.append((name, replace(each, operand=Operation("items", step.items))))
+        elif each == Aggregate("count", None, matches=each.matches):
+            columns.append((name, replace(each, function="sum", operand=Constant(len(step.items)))))
+        else:
+            return None
+    if not clause.grouped or any(step.name in names_of(condition) for condition in clause.where):
+        return None
+    return replace(clause, rows=step.rows, where=(*step.where, *clause.where), columns=tuple(columns))
 
 
 def unwound(step: Unwound, frame: Frame, properties: Properties, most: int) -> Frame:

@@ -1,4 +1,4 @@
-"""What operators on columns share: integers of values, which rows have one, and what is left to SQL."""
+"""What operators on columns share: integers of values, which rows have one, sums by groups, and what is left to SQL."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ Valid = NDArray[np.bool_] | None
 
 FITS = float(1 << 62)
 """What sums and products of integers stay below."""
+
+_IN_ORDER = 2048
+"""Floating-point numbers that are added one after the other, as SQL adds them."""
+
+_EXACT = float(1 << 53)
+"""Sums below it are exact in float64, which NumPy adds them in."""
 
 
 class NotVectorized(Exception):
@@ -81,3 +87,44 @@ def truncated(left: NDArray[np.int64], right: NDArray[np.int64] | np.int64 | int
         return quotients
     found: NDArray[np.int64] = np.abs(left) // np.abs(right)
     return np.where((left < 0) != (np.asarray(right) < 0), -found, found)
+
+
+def sums_of_reals(numbers: NDArray[np.int64], data: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Return the sums of floating-point numbers by the numbers of their groups."""
+    # A sum of a group of many rows is that of sums of pieces, which is the more exact one.
+    found = np.bincount(numbers, data, count) if count > 1 or len(data) <= _IN_ORDER else np.array([data.sum()])
+    return found.astype(np.float64, copy=False)
+
+
+def sums(
+    numbers: NDArray[np.int64], data: NDArray[np.int64] | None, count: int, sizes: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Return the sums of integers by the numbers of their groups; without any, how many each group has.
+
+    ``sizes`` says the latter where it is known.
+    """
+    if data is None:
+        return np.array([len(numbers)]) if count == 1 else np.bincount(numbers, minlength=count)
+    if not len(data):
+        return np.zeros(count, np.int64)
+    if count == 1 and len(data) < 1 << 31:
+        return np.array([_total(data)], np.int64)
+    some = data[:1] if is_repeated(data) else data
+    low, high = int(some.min()), int(some.max())
+    if low == high and abs(low) * len(data) < np.iinfo(np.int64).max:
+        return (np.bincount(numbers, minlength=count) if sizes is None else sizes) * low
+    large = max(-float(low), float(high)) * len(data) >= _EXACT
+    if large and float(np.abs(data.astype(np.float64)).sum()) >= _EXACT:
+        raise NotVectorized
+    return np.bincount(numbers, data, count).astype(np.int64)
+
+
+def _total(data: NDArray[np.int64]) -> int:
+    """Return the sum of integers."""
+    from graphdb.storage.arrays import column_kernels as kernels
+
+    above, below = kernels.total(np.ascontiguousarray(data))
+    found = (above << 32) + below
+    if not -(1 << 63) <= found < 1 << 63:
+        raise NotVectorized
+    return found

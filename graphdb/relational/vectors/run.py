@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -32,6 +33,7 @@ from graphdb.relational.vectors.lookups import (
     inner_joined,
     looked_up,
     outer_joined,
+    summed_before,
     unwound,
 )
 from graphdb.relational.vectors.numbers import NotVectorized
@@ -121,6 +123,8 @@ def _frame(
         frame, names = _frame(rows.rows, tables, properties, check, most, threads, products)
         check()
         return unwound(rows, fulfilled(rows.where, frame, properties), properties, most), [*names, rows.name]
+    if rows.grouped and (summed := _summed(rows)) is not None:
+        return _frame(summed, tables, properties, check, most, threads, products)
     each = each_in_pieces(rows, tables, properties, check, threads)
     if each is not None:
         return Frame.of(each), each.column_names
@@ -157,6 +161,18 @@ def _frame(
         made = _with_numbers(made, names, rows.numbered)
         names = [*names, rows.numbered]
     return made, names
+
+
+def _summed(clause: Clause) -> Clause | None:
+    """Return a clause over values that are unwound as one over the rows before that; None where it is none."""
+    below: Rows = clause
+    while isinstance(below, Clause):
+        below = below.rows
+    if not isinstance(below, Unwound):
+        return None
+    with suppress(NotVectorized):
+        clause = without_columns_between(clause)
+    return summed_before(clause, below) if clause.rows is below else None
 
 
 def _computes(clause: Clause) -> bool:

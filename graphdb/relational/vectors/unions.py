@@ -1,23 +1,45 @@
-"""Columns of integers and floating-point numbers together, as unions: what UNION makes of both."""
+"""Columns of integers and floating-point numbers together, as unions: what UNION makes of both.
+
+Sums take such a column in parts instead, each of one type: a result of CASE where its condition holds, an item of a
+list that is unwound.  The sums of the parts are added, and no column of both is made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.values.types import MEMBERS, Base
-from graphdb.relational.vectors.numbers import multiplied, numeric, require
+from graphdb.relational.vectors.numbers import (
+    FITS,
+    is_repeated,
+    largest,
+    multiplied,
+    numeric,
+    require,
+    sums,
+    sums_of_reals,
+)
 from graphdb.storage.arrays.arrow import values
 
 _WHOLE = 1 << 53
 """Integers up to here are floating-point numbers, too."""
 
+_PIECE = 1 << 15
+"""Rows at least whose numbers are added at a time: some columns of them fit into a processor's cache."""
+
 _MEMBERS = {"l": Base.INTEGER, "g": Base.FLOAT}
 """The members of a union that columns become, by the formats of these."""
+
+
+Part: TypeAlias = "tuple[arrow.Array, NDArray[np.bool_] | None]"
+"""Numbers of one type, and which rows have theirs among them: bool [rows], or None for all."""
+
+Number = TypeVar("Number", np.int64, np.float64)
 
 
 def with_unions(table: arrow.Table, mixed: Collection[str], union: arrow.DataType) -> arrow.Table:
@@ -26,39 +48,53 @@ def with_unions(table: arrow.Table, mixed: Collection[str], union: arrow.DataTyp
     return arrow.table({name: as_union(each, union) if name in mixed else each for name, each in columns.items()})
 
 
-def numbers_of_case(operands: Sequence[arrow.Array], union: arrow.DataType) -> arrow.Array:
-    """Return what CASE has, of its conditions, each before its number, and one number at the end."""
+def parts_of_case(operands: Sequence[arrow.Array]) -> list[Part]:
+    """Return what CASE has, of its conditions, each before its number, and one number at the end; no row is in two."""
     *branches, otherwise = operands
     conditions = [values(each) if each.valid is None else values(each) & each.valid for each in branches[::2]]
-    results = [*branches[1::2], otherwise]
-    which = np.select(conditions, [np.int8(i) for i in range(len(conditions))], np.int8(len(conditions)))
-    return _chosen(results, which, union)
+    return _chosen([*branches[1::2], otherwise], conditions)
 
 
-def numbers_there(operands: Sequence[arrow.Array], union: arrow.DataType) -> arrow.Array:
-    """Return the first of integers and floating-point numbers, or unions of these, that is not null."""
+def parts_there(operands: Sequence[arrow.Array]) -> list[Part]:
+    """Return the first of integers and floating-point numbers that is not null; no row is in two parts."""
     require(all(map(_is_number, operands)))
-    there = [each.is_valid() for each in operands]
-    which = np.select(there, [np.int8(i) for i in range(len(there))], np.int8(len(there) - 1))
-    return _chosen(operands, which, union)
+    return _chosen(operands, [each.is_valid() for each in operands[:-1]])
 
 
-def _chosen(results: Sequence[arrow.Array], which: NDArray[np.int8], union: arrow.DataType) -> arrow.Array:
-    """Return one of several numbers for each row."""
-    require(len(results) < 1 << 7 and all(map(_is_number, results)))
-    reals = np.array([each.type == arrow.FLOAT64 for each in results])
-    choices = [which == i for i in range(len(results))]
+def _chosen(results: Sequence[arrow.Array], conditions: Sequence[NDArray[np.bool_]]) -> list[Part]:
+    """Return the numbers of the first of some conditions that holds, and further numbers where none does."""
+    require(all(map(_is_number, results)))
+    chosen, rest = [], np.ones(len(results[0]), bool)
+    for condition in conditions:
+        chosen.append(rest & condition)
+        rest &= ~condition
+    return list(zip(results, [*chosen, rest], strict=True))
+
+
+def parts_of_union(array: arrow.Array) -> list[Part]:
+    """Return the integers and the floating-point numbers of a union that has no others."""
+    assert array.data is not None
+    kinds = [(child, array.data == kind) for kind, child in enumerate(array.children)]
+    require(all(child.type.format in _MEMBERS or not which.any() for child, which in kinds))
+    return [(child, which) for child, which in kinds if child.type.format in _MEMBERS]
+
+
+def in_union(parts: Sequence[Part], union: arrow.DataType) -> arrow.Array:
+    """Return the numbers of parts, each row in one of them, as a column of both types."""
+    choices = [which for _, which in parts if which is not None]
+    results = [array for array, _ in parts]
+    reals = [each.type == arrow.FLOAT64 for each in results]
 
     def of_each(columns: Sequence[Any]) -> NDArray[Any]:
         if len(columns) == 2:  # for which NumPy has what takes fewer passes
-            chosen: NDArray[Any] = np.where(choices[0], *columns)
+            chosen: NDArray[Any] = np.where(choices[0], columns[0], columns[1])
             return chosen
         return np.select(choices, columns)
 
     whole = of_each([np.int64(0) if r else numeric(each) for each, r in zip(results, reals, strict=True)])
     real = of_each([values(each) if r else np.float64(0) for each, r in zip(results, reals, strict=True)])
     there = of_each([each.is_valid() for each in results]) if any(each.null_count for each in results) else None
-    return union_of(whole, real, reals[which], there, union)
+    return union_of(whole, real, of_each([np.bool_(r) for r in reals]), there, union)
 
 
 def _is_number(array: arrow.Array) -> bool:
@@ -85,28 +121,67 @@ def union_of(
     return arrow.union_array(kinds, children, names)
 
 
-def sums_of_numbers(
-    array: arrow.Array,
+def sums_of_parts(
+    parts: Sequence[Part],
     groups: NDArray[np.int64],
     weights: NDArray[np.int64] | None,
     count: int,
-    sums: Callable[[NDArray[np.int64], NDArray[np.int64] | None, int], NDArray[np.int64]],
+    union: Callable[[], arrow.DataType],
 ) -> arrow.Array:
-    """Return the sum of a column of both for each group: an integer where all are, which ``sums`` adds up."""
-    data, there = as_floats(array)
-    assert array.data is not None
-    (integral,) = (i for i, each in enumerate(array.type.fields) if each.name == MEMBERS[Base.INTEGER][0])
-    whole = there & (array.data == integral)
-    real = there & ~whole
-    some = np.flatnonzero(whole)
-    integers = data[some].astype(np.int64)
-    totals = sums(groups[some], integers if weights is None else multiplied(integers, weights[some]), count)
-    with np.errstate(over="ignore", invalid="ignore"):
-        weighted = data if weights is None else data * weights
-        summed = np.array([weighted.sum()]) if count == 1 else np.bincount(groups, weighted, count)
-    reals = summed.astype(np.float64, copy=False)
-    require(bool(np.isfinite(reals).all()))
-    return union_of(totals, reals, np.bincount(groups[real], minlength=count) > 0, None, array.type)
+    """Return the sum of each group of rows whose numbers are those of all parts; null adds nothing.
+
+    Where parts are of both types, it is an integer where all of a group's numbers are, else a floating-point number, in
+    a column of the type that ``union`` returns.
+
+    Parameters
+    ----------
+    groups, weights
+        int64 [rows]: the group of each, below ``count``, and how many matches it stands for (None: one).
+
+    Raises
+    ------
+    NotVectorized
+        SQL has to add them: a sum is too large, or not finite.
+    """
+    whole, real, is_real = np.zeros(count, np.int64), np.zeros(count), np.zeros(count, bool)
+    size = max(_PIECE, 4 * count)
+    for array, chosen in parts:
+        there = array.valid if chosen is None else chosen if array.valid is None else chosen & array.valid
+        if array.type == arrow.FLOAT64:
+            for mine, times, reals in _pieces(there, groups, weights, values(array), size):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    real += sums_of_reals(mine, reals if times is None else reals * times, count)
+                is_real |= sums(mine, None, count) > 0
+            continue
+        data = numeric(array)
+        if len(data) and is_repeated(data) and not data[0]:
+            continue  # which rows have 0 makes no difference
+        for mine, times, integers in _pieces(there, groups, weights, data, size):
+            added = sums(mine, integers if times is None else multiplied(integers, times), count)
+            require(largest(added) + largest(whole) < FITS)
+            whole += added
+    require(bool(np.isfinite(real).all()))
+    types = {array.type == arrow.FLOAT64 for array, _ in parts}
+    if len(types) == 1:
+        return arrow.numbers(real if types.pop() else whole)
+    return union_of(whole, real + whole, is_real, None, union())
+
+
+def _pieces(
+    there: NDArray[np.bool_] | None,
+    groups: NDArray[np.int64],
+    weights: NDArray[np.int64] | None,
+    numbers: NDArray[Number],
+    size: int,
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[Number]]]:
+    """Yield the groups, weights and numbers of the rows that are ``there``, of so many rows at a time."""
+    for start in range(0, len(numbers), size):
+        rows = slice(start, start + size)
+        some = groups[rows], None if weights is None else weights[rows], numbers[rows]
+        if there is not None:
+            at = np.flatnonzero(there[rows])
+            some = some[0].take(at), None if some[1] is None else some[1].take(at), some[2].take(at)
+        yield some
 
 
 def as_union(array: arrow.Array, union: arrow.DataType) -> arrow.Array:

@@ -29,8 +29,8 @@ from graphdb.relational.vectors.algebra import (
 from graphdb.relational.vectors.counted.codes import Codes, Parts
 from graphdb.relational.vectors.expressions import evaluated, fulfilled
 from graphdb.relational.vectors.frames import Frame, Ints
-from graphdb.relational.vectors.groups import range_of, sums, weights
-from graphdb.relational.vectors.numbers import NotVectorized, is_repeated, multiplied, require
+from graphdb.relational.vectors.groups import range_of, weights
+from graphdb.relational.vectors.numbers import NotVectorized, is_repeated, multiplied, require, sums
 from graphdb.relational.vectors.pieces import in_pieces
 from graphdb.snapshot.properties import Properties
 
