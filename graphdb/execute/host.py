@@ -157,8 +157,9 @@ class HostExecutor:
                 count = count if left is None else min(count, left)
                 columns = zip(plan.outputs, plan.columns.T, strict=True)
                 if plan.duplicates == "count":
-                    numbers = np.ones(count, np.int64) if numbers is None else numbers
-                    numbers = times(numbers, plan.automorphisms)
+                    once = numbers is None and plan.automorphisms == 1  # for all rows, which is in memory once
+                    numbers = np.ones(1 if once else count, np.int64) if numbers is None else numbers
+                    numbers = np.broadcast_to(numbers, count) if once else times(numbers, plan.automorphisms)
                 yield Block({name: _images(found, moved)[:count] for name, moved in columns}, count, numbers)
                 if left is not None:
                     left -= count

@@ -387,8 +387,13 @@ def _as_one(blocks: Sequence[Block]) -> Block:
     if len(blocks) == 1:
         return first
     columns = {name: np.concatenate([block.columns[name] for block in blocks]) for name in first.columns}
-    matches = None if first.matches is None else np.concatenate([block.matches for block in blocks])
-    return Block(columns, sum(block.count for block in blocks), matches)
+    count = sum(block.count for block in blocks)
+    matches = [block.matches for block in blocks if block.matches is not None]
+    if not matches:
+        return Block(columns, count, None)
+    if all(each.strides == (0,) for each in matches):  # each row is one match
+        return Block(columns, count, np.broadcast_to(matches[0][:1], count))
+    return Block(columns, count, np.concatenate(matches))
 
 
 def _columns(needs: Wanted, bound: BoundPattern) -> dict[str, str]:

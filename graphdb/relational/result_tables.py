@@ -36,7 +36,8 @@ def present(source: Source, table: arrow.Table, columns: tuple[Column, ...]) -> 
         columns = tuple(replace(column, type=STRING) if i in texts else column for i, column in enumerate(columns))
     reals = [i for i, column in enumerate(columns) if presentation.shows_floats(column)]
     if reals:
-        table = table.with_columns({i: in_floats(table.column(i).combine_chunks()) for i in reals})
+        parts = {i: [in_floats(chunk) for chunk in table.column(i).chunks] for i in reals}
+        table = table.with_columns({i: arrow.ChunkedArray(each, arrow.FLOAT64) for i, each in parts.items()})
         columns = tuple(replace(column, type=FLOAT) if i in reals else column for i, column in enumerate(columns))
     found = presented(source, table, columns)
     if found is not None:

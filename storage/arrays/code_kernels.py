@@ -15,14 +15,15 @@ from graphdb.storage.compile.kernels import entry, fetch, inlined, load
 
 Ints = NDArray[np.int64]
 
-DATA, SIZE, VALID, PLACES, FIRST, IDS, ID_SIZE, LEAST, SHIFT, UNIT, TABLE, SPAN = range(12)
-CELLS = 12
+DATA, SIZE, VALID, PLACES, FIRST, IDS, ID_SIZE, LEAST, SHIFT, UNIT, CYCLE, TABLE, SPAN = range(13)
+CELLS = 13
 """Cells of a column.
 
 ``DATA``, ``SIZE``, ``PLACES`` are where its values are, the bytes of one, and how many there are; ``VALID`` says where
 it is said which are not null, 0 where none is.  ``IDS`` and ``ID_SIZE`` are the rows' ids, as which the values from
 ``FIRST`` on go; 0 where each row has the value in its place.  A value's number is how far it is above ``LEAST``, in
-units of ``UNIT << SHIFT``; with a ``TABLE``, which is of int32, what stands there.  Numbers are below ``SPAN - 1``,
+units of ``UNIT << SHIFT``; with a ``CYCLE``, the rest that division by it leaves, and with a ``TABLE``, which is of
+int32, what stands there.  Numbers are below ``SPAN - 1``,
 which is that of null.
 """
 
@@ -34,11 +35,24 @@ BLOCK = 4096
 
 
 @inlined
+def _divided(number: int, by: int, inverse: float) -> Any:
+    """A quotient, by a product and a look at the remainder: a division takes ten times as long."""
+    quotient = np.int64(np.float64(number) * inverse)
+    left = number - quotient * by
+    if left < 0:
+        quotient -= 1
+    elif left >= by:
+        quotient += 1
+    return quotient
+
+
+@inlined
 def _number(cells: Ints, inverse: float, like: Any, id_like: Any, begin: int, end: int, numbers: Any) -> None:
     data, size, valid, places, first = cells[DATA], cells[SIZE], cells[VALID], cells[PLACES], cells[FIRST]
-    ids, least, shift, unit, table, span = (
-        cells[IDS], cells[LEAST], cells[SHIFT], cells[UNIT], cells[TABLE], cells[SPAN],
+    ids, least, shift, unit, cycle, table, span = (
+        cells[IDS], cells[LEAST], cells[SHIFT], cells[UNIT], cells[CYCLE], cells[TABLE], cells[SPAN],
     )  # fmt: skip
+    rounds = 1.0 / np.float64(max(cycle, 1))
     for i in range(begin, end):
         at = i
         if ids != 0:
@@ -48,15 +62,10 @@ def _number(cells: Ints, inverse: float, like: Any, id_like: Any, begin: int, en
         number = span - 1
         if at >= 0 and at < places and (valid == 0 or load(valid, at, np.uint8(0)) != 0):
             number = load(data, at, like) - least
-            if unit > 1:  # a product and a look at the remainder: a division takes ten times as long
-                number >>= shift
-                quotient = np.int64(np.float64(number) * inverse)
-                left = number - quotient * unit
-                if left < 0:
-                    quotient -= 1
-                elif left >= unit:
-                    quotient += 1
-                number = quotient
+            if unit > 1:
+                number = _divided(number >> shift, unit, inverse)
+            if cycle != 0:
+                number -= _divided(number, cycle, rounds) * cycle
             if table != 0:
                 number = load(table, number, np.int32(0))
         numbers[i - begin] = np.int32(numbers[i - begin] * span + number)

@@ -55,8 +55,9 @@ def test_counts(seed: int, type: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     columns["own"] = arrow.numbers(draw.integers(0, 3, rows), draw.random(rows) < 0.9)
     columns["same"] = arrow.repeated(7, rows)
     found = codes.Codes(arrow.table(columns), cast("Properties", None))
-    year = Operation("year", (ColumnOf("moment"),))
-    for vector in (*map(ColumnOf, ("integer", "narrow", "truth", "own", "same")), year):
+    part = ("year", "hour", "minute", "second")[seed]
+    of_moments = Operation(part, (ColumnOf("moment"),))
+    for vector in (*map(ColumnOf, ("integer", "narrow", "truth", "own", "same")), of_moments):
         assert found.take(vector)
     assert not found.take(ColumnOf("moment")), "few of these are equal"
     places, counts = found.counted(2, lambda: None)
@@ -69,7 +70,7 @@ def test_counts(seed: int, type: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         if not there or not (arrays[name].is_valid()[at] and arrays[name].children[0].is_valid()[at]):
             return None
         microseconds = int(cast("Any", arrays[name].children[0].data)[at])
-        return (EPOCH + dt.timedelta(microseconds=microseconds)).year
+        return getattr(EPOCH + dt.timedelta(microseconds=microseconds), part)
 
     own = arrow.pylist(columns["own"])
     by_row = [(*(value(name, row) for name in arrays), own[row]) for row in range(rows)]

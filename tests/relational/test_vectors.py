@@ -239,6 +239,7 @@ COUNTED = [
     MANY + "WHERE a.id < 0 WITH b.age * 2 AS x RETURN count(*), sum(x), avg(x), min(x)",
     MANY + "WITH date(b.at) AS d, b.age AS age RETURN d, count(*), sum(age), max(d) ORDER BY d",
     MANY + "WITH b.age + 1 AS x, a.age AS age RETURN sum(x), count(x), avg(age)",
+    MANY + "WITH b.at.hour AS h, a.at.dayOfWeek AS d RETURN h, d, count(*) ORDER BY h, d",
 ]  # fmt: skip
 
 
@@ -254,7 +255,7 @@ def test_rows_that_are_counted_first(
     used: list[bool] = []
     count = compressed.compressed
     monkeypatch.setattr(clauses, "_LARGE", 0)
-    monkeypatch.setattr(clauses, "compressed", lambda *given: (count(*given), used.append(True))[0])
+    monkeypatch.setattr(clauses, "compressed", lambda *given, **how: (count(*given, **how), used.append(True))[0])
     monkeypatch.setattr(compressed, "_FEWER", 1)
     monkeypatch.setattr(compressed, "_PIECE", piece)
     monkeypatch.setattr(codes, "_FEWER", 0.001)

@@ -29,12 +29,15 @@ class Frame:
         self._length = length
         self._maker_of = maker_of
         self._made: dict[str, arrow.Array] = {}
+        self._table: arrow.Table | None = None
 
     @classmethod
     def of(cls, table: arrow.Table) -> Frame:
         """Return the rows of a table."""
         columns = zip(table.column_names, table.columns, strict=True)
-        return cls(len(table), {name: made_once(column.combine_chunks) for name, column in columns}.__getitem__)
+        found = cls(len(table), {name: made_once(column.combine_chunks) for name, column in columns}.__getitem__)
+        found._table = table
+        return found
 
     def __len__(self) -> int:
         return self._length
@@ -45,6 +48,12 @@ class Frame:
         if found is None:
             found = self._made[name] = self._maker_of(name)(None)
         return found
+
+    def chunked(self, name: str) -> arrow.ChunkedArray:
+        """Return a column, a union in the pieces that it stands in: all its members would have to be put together."""
+        if self._table is not None and name not in self._made and arrow.is_union(self._table.column(name).type):
+            return self._table.column(name)
+        return arrow.ChunkedArray([self.column(name)])
 
     def some(self, name: str, places: Ints | None) -> arrow.Array:
         """Return what a column has at some places; all of it for None."""

@@ -73,7 +73,7 @@ def run(
     """
     try:
         frame, names = _frame(rows, tables, properties, check, most, threads, products or {})
-        return arrow.table({name: frame.column(name) for name in names}) if names else None
+        return arrow.table({name: frame.chunked(name) for name in names}) if names else None
     except NotVectorized:
         return None
 
@@ -213,14 +213,15 @@ def _compressed(
         computed = computed or any(isinstance(vector, Operation) for _, vector in below.columns)
         below = below.rows
     table = tables.get(below) if isinstance(below, str) else None
-    if table is None or len(table) <= _LARGE or not clause.grouped:
+    if table is None or len(table) < (min(MANY, _LARGE + 1) if computed else _LARGE + 1) or not clause.grouped:
         return None
     if not computed and all(isinstance(vector, Aggregate) for _, vector in clause.columns):
         return None  # one group
     try:
-        return compressed(without_columns_between(clause), table, properties, check, threads)
+        large = len(table) > _LARGE  # of fewer, to compute something of each is no more work than to combine them
+        return compressed(without_columns_between(clause), table, properties, check, threads, combines=large)
     except NotVectorized:
-        if computed and over_computed(clause) is None:
+        if len(table) > _LARGE and computed and over_computed(clause) is None:
             raise
         return None
 

@@ -153,7 +153,14 @@ _PARTS: Mapping[str, Callable[[Ints], Ints]] = {
     "dayOfWeek": _weekday,
 }
 
-NARROWING = frozenset({*_PARTS, "date"})
+UNITS: Mapping[str, tuple[int, int]] = {
+    "hour": (3_600_000_000, 24),
+    "minute": (60_000_000, 60),
+    "second": (1_000_000, 60),
+}
+"""The parts of the time of a day: the microseconds of one, and how many there are before they begin again."""
+
+NARROWING = frozenset({*_PARTS, *UNITS, "date"})
 """Operators whose results are few though what they take may be anything."""
 
 
@@ -274,9 +281,7 @@ def sort_keys(array: arrow.Array) -> list[arrow.Array]:
 
 TEMPORAL: Mapping[str, Operator] = {
     **{operator: _part(part) for operator, part in _PARTS.items()},
-    "hour": _unit(3_600_000_000, 24),
-    "minute": _unit(60_000_000, 60),
-    "second": _unit(1_000_000, 60),
+    **{operator: _unit(*unit) for operator, unit in UNITS.items()},
     "date": _date,
     **{f"begin of {unit}": _begin(unit) for unit in TRUNCATED},
     "duration": _duration,

@@ -202,6 +202,10 @@ def in_floats(array: arrow.Array) -> arrow.Array:
     if not arrow.is_union(array.type):
         return array.cast(arrow.FLOAT64)
     assert array.data is not None
+    if len(array) and bool((array.data == array.data[0]).all()):  # a piece of one type
+        child: arrow.Array = array.children[int(array.data[0])]
+        if _is_number(child):
+            return child.cast(arrow.FLOAT64)
     found, there = np.zeros(len(array)), np.zeros(len(array), bool)
     for number, child in enumerate(array.children):
         at = np.flatnonzero(array.data == number)

@@ -19,7 +19,7 @@ from graphdb.common import arrow
 from graphdb.relational.vectors.algebra import ColumnOf, Constant, LabelOf, Operation, PropertyOf, Vector
 from graphdb.relational.vectors.numbers import is_repeated, ordinal
 from graphdb.relational.vectors.pieces import in_pieces
-from graphdb.relational.vectors.temporal import DAY, NARROWING, is_instant, part_of_days
+from graphdb.relational.vectors.temporal import DAY, NARROWING, UNITS, is_instant, part_of_days
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import taken
@@ -89,7 +89,7 @@ class Codes(Parts):
         column = self.table.column(vector.name)
         if isinstance(column, arrow.DelayedArray) and column.is_made_in_parts:
             return False
-        if _is_one(column):
+        if the_one(column) is not None:
             self.columns[vector] = None
             return True
         return self._put(vector, arrow.Gathered(column.combine_chunks(), 0, _NO_IDS))
@@ -106,21 +106,27 @@ class Codes(Parts):
         return None
 
     def _put(self, vector: Vector, source: arrow.Gathered, part: str = "") -> bool:
-        """Say how values, or a part of days, are numbered."""
+        """Say how values, or a part of days or of the time of a day, are numbered."""
         array = _in_utc(source.values)
         bounds = _bounds(array)
         if bounds is None or array.data is None:
             return False
         least, most = bounds
-        shift, unit, lookup = 0, 1, None
+        unit, cycle, lookup = 1, 0, None
         if part:
             of_moments = arrow.is_timestamp(array.type)
             if most - least >= _NEAR or not (of_moments or arrow.is_date(array.type)):
                 return False
             if of_moments:
                 least, most = least // DAY * DAY, most // DAY
-                shift, unit = _SHIFT, DAY >> _SHIFT
+                unit = DAY
             first = least // DAY if of_moments else least
+        if part in UNITS:
+            if not of_moments:
+                return False
+            unit, cycle = UNITS[part]
+            span = cycle + 1
+        elif part:
             if most - first >= _MOST:
                 return False
             parts = part_of_days(part, first, most)
@@ -137,7 +143,8 @@ class Codes(Parts):
         at = [0 if each is None else each.ctypes.data for each in (valid, ids, lookup)]
         id_size = 8 if ids is None else ids.itemsize
         cells = [data.ctypes.data, data.itemsize, at[0], len(data), source.first, at[1], id_size]
-        self.columns[vector] = [*cells, least, shift, unit, at[2], span], 1 / unit
+        shift = (unit & -unit).bit_length() - 1
+        self.columns[vector] = [*cells, least, shift, unit >> shift, cycle, at[2], span], 1 / (unit >> shift)
         self.count *= span
         return True
 
@@ -183,9 +190,6 @@ class Codes(Parts):
             columns[name] = taken(source.values, at)
         return columns
 
-
-_SHIFT = 13
-"""Bits at the end of the microseconds of a day that are 0."""
 
 _NO_IDS = arrow.ChunkedArray([], arrow.INT64)
 """The ids of a column that has a value for each row."""
@@ -236,8 +240,12 @@ def _source(column: arrow.ChunkedArray) -> arrow.Gathered | None:
     return column.source if isinstance(column, arrow.DelayedArray) else None
 
 
-def _is_one(column: arrow.ChunkedArray) -> bool:
-    """Whether all rows have one integer, as far as it is seen without reading them: it is in memory once."""
+def the_one(column: arrow.ChunkedArray) -> int | None:
+    """Return the integer that all rows have, as far as that is seen without reading them: it is in memory once in each
+    piece; None where they may have several.
+    """
     parts = [chunk.data for chunk in column.chunks if chunk.valid is None and chunk.data is not None]
-    same = len(parts) == len(column.chunks) and all(map(is_repeated, parts))
-    return same and len({int(part[0]) for part in parts if len(part)}) == 1
+    if len(parts) < len(column.chunks) or not all(map(is_repeated, parts)):
+        return None
+    found = {int(part[0]) for part in parts if len(part)}
+    return found.pop() if len(found) == 1 else None

@@ -26,7 +26,7 @@ from graphdb.relational.vectors.algebra import (
     Vector,
     names_of,
 )
-from graphdb.relational.vectors.counted.codes import Codes, Parts
+from graphdb.relational.vectors.counted.codes import Codes, Parts, the_one
 from graphdb.relational.vectors.expressions import evaluated, fulfilled
 from graphdb.relational.vectors.frames import Frame, Ints
 from graphdb.relational.vectors.groups import range_of, weights
@@ -45,12 +45,18 @@ _ROWS = "number of rows"
 
 
 def compressed(
-    clause: Clause, table: arrow.Table, properties: Properties, check: Callable[[], None], threads: int = 1
+    clause: Clause,
+    table: arrow.Table,
+    properties: Properties,
+    check: Callable[[], None],
+    threads: int = 1,
+    *,
+    combines: bool = True,
 ) -> tuple[Clause, Frame]:
     """Return a clause that groups the rows of a table, and rows for it: one for all that have the same values.
 
     Rows are counted in pieces that stay in the processor's cache, on several threads where something is computed of
-    them and nobody but these reads anything for it.
+    them and nobody but these reads anything for it; without ``combines`` only where their values stand.
 
     Raises
     ------
@@ -71,6 +77,7 @@ def compressed(
     with suppress(NotVectorized):
         rows = Frame.of(_counted(vectors, names, clause.where, table, weight, properties, check, threads))
         return replace(clause, where=(), columns=columns), fulfilled(clause.where, rows, properties)
+    require(combines)
     if any(isinstance(each, ColumnOf) and not _has_numbers(table.column(each.name).type) for each in taken):
         raise NotVectorized  # before threads begin
     # Counting alone is done in a millisecond or two, in which threads but wait for one another.
@@ -100,12 +107,12 @@ def _counted(
         They do not stand so that this can be done.
     """
     codes = Codes(table, properties)
-    weighted = weights(Frame.of(table), weight)
-    require(weighted is None or is_repeated(weighted))
-    require(all(map(codes.take, vectors)))
+    each = 1 if weight is None else the_one(table.column(weight))
+    require(each is not None and all(map(codes.take, vectors)))
+    assert each is not None
     some, counts = codes.counted(threads, check)
-    if weighted is not None:
-        counts = multiplied(counts, weighted[:1])
+    if each != 1:
+        counts = multiplied(counts, np.array([each]))
     names = sorted({*names, *(name for vector in where for name in names_of(vector))})
     return arrow.table(codes.rows_at(names, some) | {_ROWS: arrow.numbers(counts)})
 
