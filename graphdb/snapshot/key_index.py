@@ -119,6 +119,8 @@ class KeyIndexes:
                 return answer
             known = self._persisted.get_or_derive(key, lambda: SortedValues.read(self._connection, label.id, column))
             index = self._indexes[label.id] = KeyIndex(label.id, column, known)
+        if len(values) > 1 and (together := index.find_integers(self._connection, values)) is not None:
+            return together
         found = [index.find(self._connection, value) for value in values]
         return found[0] if len(found) == 1 else np.concatenate([np.empty(0, np.int64), *found])
 
@@ -229,6 +231,19 @@ class KeyIndex:
         if since := self._since.get(value):
             found = np.unique(np.append(found, since))
         return found
+
+    def find_integers(self, connection: Connection, integers: Sequence[Any]) -> Ids | None:
+        """Return the vertices that have one of some integers, each once for each; None of texts, and after changes."""
+        self.catch_up(connection)
+        values = self._known.values
+        if not isinstance(values, np.ndarray) or self._lost or self._since:
+            return None
+        wanted = np.unique(np.array(integers, np.int64))
+        begins, ends = (np.searchsorted(values, wanted, side) for side in ("left", "right"))
+        first = np.append(True, begins[1:] != ends[:-1])  # of values that stand one after the other
+        runs = zip(begins[first].tolist(), ends[np.append(first[1:], True)].tolist(), strict=True)
+        found = [self._known.vertices[begin:end] for begin, end in runs]
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _encoded(self, number: int) -> bytes:
         assert isinstance(self._known.values, arrow.Array)

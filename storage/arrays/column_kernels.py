@@ -224,3 +224,74 @@ def sums_of_pairs(
             for i in range(first, last):
                 sums[theirs[their_order[i]]] = 0
         begin, first = end, last
+
+
+_TESTED = 16
+"""Pairs that are tested for each that may be found, at most."""
+
+_FACTOR = 0x1E3779B97F4A7C15
+"""Multiplicative hashing (Knuth, The Art of Computer Programming, 6.4)."""
+
+
+@entry("i8[:], i8, i4[:], i4[:]")
+def chain_by_hash(keys: Ints, shift: int, heads: NDArray[np.int32], following: NDArray[np.int32]) -> None:
+    """Chain integers whose hashes, which have ``64 - shift`` bits, are the same.
+
+    Parameters
+    ----------
+    keys : int64[n]
+        The integers.
+    heads : int32[hashes]
+        -1; becomes where the first integer with each hash stands.
+    following : int32[n]
+        Receives where the next one with the same hash stands; -1 after the last.
+    """
+    mask = (1 << (64 - shift)) - 1
+    for i in range(len(keys) - 1, -1, -1):
+        bucket = ((keys[i] * _FACTOR) >> shift) & mask
+        following[i] = heads[bucket]
+        heads[bucket] = np.int32(i)
+
+
+@entry("i8[:], i8[:], i8[:], i8[:], i8, i8, i4[:], i4[:], i8, i8[:], i8[:] -> i8")
+def equal_pairs(
+    keys: Ints,
+    others: Ints,
+    low: Ints,
+    high: Ints,
+    mirrored: int,
+    shift: int,
+    heads: NDArray[np.int32],
+    following: NDArray[np.int32],
+    most: int,
+    mine: Ints,
+    theirs: Ints,
+) -> int:
+    """Write the places of all pairs of equal integers, as far as there is room; return how many they are, or more than
+    ``most`` where they are more, or many more would have to be tested.
+
+    Parameters
+    ----------
+    keys, others : int64[n], int64[m]
+        The integers of both sides.
+    low, high : int64[n], int64[m]
+        Others of both, of which the former have to be less, or greater where ``mirrored`` is not 0; empty where not.
+    heads, following
+        Those of the others chained, as :func:`chain_by_hash` does.
+    mine, theirs : int64[room]
+        What is written, in the order of both.
+    """
+    mask = (1 << (64 - shift)) - 1
+    count, tested = 0, 0
+    for i in range(len(keys)):
+        at = np.int64(heads[((keys[i] * _FACTOR) >> shift) & mask])
+        while at >= 0:
+            if others[at] == keys[i] and (len(low) == 0 or (low[i] > high[at] if mirrored != 0 else low[i] < high[at])):
+                if count < len(mine):
+                    mine[count], theirs[count] = i, at
+                count += 1
+            at = np.int64(following[at])
+            tested += 1
+        if count > most or tested > _TESTED * most:
+            return most + 1
+    return count

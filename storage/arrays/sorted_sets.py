@@ -30,6 +30,9 @@ def both(left: Ints, right: Ints) -> Ints:
     if len(few) > _LARGE and few[-1] - few[0] < _SPREAD * len(few):
         first, last = few[0], few[-1]
         begin, end = np.searchsorted(many, (first, last + 1))
+        if last - first < len(few):  # a run of numbers
+            within: Ints = many[begin:end]
+            return within
         marks = np.zeros(last - first + 1, np.bool_)
         marks[many[begin:end] - first] = True
         marked: Ints = few[marks[few - first]]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import math
+import random
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +18,8 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse
 from graphdb.pattern.apart import apart
 from graphdb.relational.program import Program
+from graphdb.relational.running import array_joins
+from graphdb.relational.vectors import products
 from tests.oracle.routes import in_python
 
 APART = [
@@ -125,10 +129,56 @@ def test_an_interval_beside_an_equation_of_a_handful_of_values() -> None:
         large.query(
             "MATCH (a:T) WHERE a.t IS NOT NULL SET a.u = CASE a.t WHEN 5 THEN 1000000000 ELSE 7 END, a.l = a.t / 10"
         )
+        # Nor are pairs tested one by one of two equations that leave all.
+        query = "MATCH (a:T), (b:T) WHERE a.u = b.u AND a.u / 10 = b.u / 10 AND b.t < a.t - 1000000 RETURN count(*)"
+        assert large.query(query, timeout=20).fetchall() == [(0,)]
         query = "MATCH (a:T), (b:T) WHERE a.l = b.l AND a.u - 1 < b.u AND b.u < a.u + 1 RETURN count(*)"
         whole = np.append(times, 5)
         _, each = np.unique(whole // 10 * 2 + (whole == 5), return_counts=True)
         assert large.query(query, timeout=20).fetchall() == [(int((each**2).sum()),)]
+
+
+SEVERAL = [
+    "a.i = b.i AND b.d = a.d AND a.id < b.id",
+    "a.i = b.i AND a.f = b.f AND b.i2 < a.i2 AND a <> b",
+    "a.big = b.big AND a.f = b.f AND a.d = b.d",
+    "a.big = b.big AND a.small = b.small AND a.i = b.i",
+    "a.s = b.s AND a.f = b.f AND a.d < b.d AND a.id > b.id",
+    "b.i = a.i AND a.i2 = b.i2 AND a.f < b.f AND a.id <= b.id",
+    "a.d = b.d AND a.f = b.i",
+]
+
+
+def test_several_equations_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Joined by one integer for the values of all, of pairs on which further conditions are tested at once, or later."""
+    draw = random.Random(17)
+    day = datetime.date(1999, 12, 30)
+    kinds: dict[str, list[Any]] = {
+        "i": [None, -2, 0, 1, 2],
+        "i2": [None, *range(-6, 7)],
+        "big": [None, -(2**63) + 1, 2**63 - 1, 0, 5],
+        "small": [2**40, -(2**40), 7],
+        "f": [math.nan, -0.0, 0.0, 1.0, 2.0, None, math.inf],
+        "s": ["", "a", "ab", None],
+        "d": [None, *(day + datetime.timedelta(n) for n in range(5))],
+    }
+    rows = [{"id": n, **{name: draw.choice(some) for name, some in kinds.items()}} for n in range(150)]
+    joined = []
+    equal_pairs = products._equal_pairs
+    monkeypatch.setattr(products, "_equal_pairs", lambda *of: joined.append(of) or equal_pairs(*of))
+    monkeypatch.setattr(array_joins, "_MANY", 0)  # as if there were more pairs
+    with graphdb.connect(device="cpu", threads=1) as some:
+        properties = ", ".join(f"{name}: row.{name}" for name in rows[0])
+        some.query(f"UNWIND $rows AS row CREATE (:T {{{properties}}})", rows=rows)
+        for condition in SEVERAL:
+            text = f"MATCH (a:T), (b:T) WHERE {condition} RETURN a.id, b.id"
+            want = Counter(in_python(some, text))
+            assert want, condition
+            assert Counter(some.query(text).fetchall()) == want, condition
+            counted = f"MATCH (a:T), (b:T) WHERE {condition} RETURN count(*), max(a.id), sum(b.id)"
+            figures = (want.total(), max(a for a, _ in want), sum(b * n for (_, b), n in want.items()))
+            assert some.query(counted).fetchall() == [figures], condition
+    assert len(joined) > len(SEVERAL)
 
 
 MIXED = [

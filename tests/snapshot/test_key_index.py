@@ -157,3 +157,22 @@ def test_edges_of_a_propertys_name_are_no_values(db: graphdb.Database) -> None:
     assert looked_up(db, 1) == [*range(1, 31, 3), 100]
     db.query("MATCH (a:A {row: 100})-[r:key]->(:C) DELETE r")
     assert looked_up(db, 1) == [*range(1, 31, 3), 100]
+
+
+def test_several_integers_are_found_at_once(db: graphdb.Database) -> None:
+    db.query("UNWIND range(1, 60) AS i CREATE (:A {row: i, key: i % 12})")
+    for value in range(LOOKS + 2):
+        looked_up(db, value)
+    (index,) = indexed(db).values()
+    connection, keys = db._state.snapshot().connection, {row: row % 12 for row in range(1, 61)}
+    for change in ("", "MATCH (a:A {row: 5}) SET a.key = 0"):
+        if change:
+            db.query(change)
+            keys[5] = 0
+        for some in ([0, 1, 2, 3], [11, 0], [7, 7, 3], [-1, 12], [*range(12)], [4, 2**63 - 1]):
+            rows = db.query("MATCH (a:A) WHERE a.key IN $some RETURN a.row ORDER BY a.row", some=some).fetchall()
+            assert rows == [(row,) for row, key in keys.items() if key in some]
+            together = index.find_integers(connection, some)
+            each = [vertex for value in set(some) for vertex in index.find(connection, value).tolist()]
+            assert (together is None) == bool(change)
+            assert together is None or sorted(together.tolist()) == sorted(each)

@@ -18,6 +18,8 @@ def test_intersections_of_dense_and_of_sparse_sets(span: int) -> None:
         for one, two in ((left, right), (right, left)):
             assert both(one, two).tolist() == np.intersect1d(one, two).tolist()
             assert both(one, one).tolist() == one.tolist()
+    run, some = np.arange(20_000) + span, np.unique(dice.integers(span - 10, span + 50_000, 60_000))
+    assert both(run, some).tolist() == both(some, run).tolist() == np.intersect1d(run, some).tolist()
 
 
 @pytest.mark.parametrize("span", [1, 10, 1000, 10**6])

@@ -34,6 +34,9 @@ of ids that serve as numbers are counted without one."""
 _ORDERED = 1 << 16
 """Pairs up to which they are put in the order of the rows: those numbers have 16 bits."""
 
+_MANY = 1 << 21
+"""Pairs that are made before conditions are tested of them, at most."""
+
 _FEWER = 8
 """Times by which bindings must be fewer than such rows: then most rows are found to have none by a table of hashes."""
 
@@ -77,7 +80,7 @@ def _matched(rows: arrow.Table, found: arrow.Table, step: Joined, how: Matched, 
     if keys is None:
         return None
     row_bytes = 8 * (len(how.retained) + len(how.added) + 1)
-    pairs = _pairs(*keys, len(rows), len(found), most // row_bytes)
+    pairs = _pairs(*keys, len(rows), len(found), min(most // row_bytes, _MANY) if _is_lazy(step) else most // row_bytes)
     if pairs is None:
         return None
     mine, theirs = _in_order(*pairs, len(rows), len(found))
@@ -106,17 +109,20 @@ def _matched(rows: arrow.Table, found: arrow.Table, step: Joined, how: Matched, 
 
 
 def product_of(step: Joined, tables: Mapping[str, arrow.Table]) -> Product | None:
-    """Return all pairs of rows and bindings that nothing has to be equal of; None of other steps.
-
-    They are made as far as conditions leave them (:mod:`graphdb.relational.vectors.products`).
+    """Return pairs of rows and bindings that are made as far as conditions leave them
+    (:mod:`graphdb.relational.vectors.products`); None where others than one clause read them, or DuckDB is faster.
     """
-    how, rows = step.how, tables.get(step.rows)
-    if not isinstance(how, Matched) or how.on or how.outer or step.numbered or step.beside or rows is None:
+    if not _is_lazy(step) or not isinstance(step.how, Matched):
         return None
-    found = tables.get(how.view)
-    if found is None:
+    rows, found = tables.get(step.rows), tables.get(step.how.view)
+    if rows is None or found is None or (step.how.on and len(rows) + len(found) > _LARGE):
         return None
-    return Product(rows, found, how.retained, dict(how.added))
+    return Product(rows, found, step.how.retained, dict(step.how.added), step.how.on)
+
+
+def _is_lazy(step: Joined) -> bool:
+    """Whether nothing but a clause reads the rows of a step, which may have conditions that leave fewer."""
+    return isinstance(step.how, Matched) and not (step.how.outer or step.numbered or step.beside)
 
 
 def _counted(rows: arrow.Table, found: arrow.Table, how: Counted) -> Ints | None:

@@ -52,18 +52,24 @@ def given_vertices(given: Given, tables: Mapping[str, arrow.Table], snapshot: Sn
 
 
 def _of_many(given: Given, tables: Mapping[str, arrow.Table], snapshot: Snapshot) -> Ids | None:
-    """Return all vertices that have a property, where rows with texts of it are about as many: that others have none of
-    these the join finds sooner.
+    """Return all vertices that have a property, where rows with texts, dates or moments of it are about as many: that
+    others have none of these the join finds sooner.
     """
     column = None if given.key is None else _column(given.key.column, tables)
-    if given.key is None or column is None or not arrow.is_string(column.type) or len(column) <= LOOKED_FOR:
+    if given.key is None or column is None or len(column) <= LOOKED_FOR:
+        return None
+    text = arrow.is_string(column.type)
+    if not text and not arrow.is_date(column.type) and not arrow.is_timestamp(column.type):
         return None
     label, properties = given.key.label, snapshot.properties
     if label.triples > _AS_MANY * len(column) or not properties.in_memory(label):
         return None
-    if properties.type_of(label) != STRING or (stored := properties.array(label)) is None:
+    if text and properties.type_of(label) != STRING:
         return None
-    return stored.rows()[0]
+    if (stored := properties.array(label)) is None:
+        return None
+    vertices, found = stored.rows()
+    return vertices if text or found.type == column.type else None
 
 
 def _by_key(given: Given, tables: Mapping[str, arrow.Table], snapshot: Snapshot) -> Ids | None:

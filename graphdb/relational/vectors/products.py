@@ -1,15 +1,16 @@
-"""All pairs of some rows with others, of which conditions leave those within intervals of a sorted column.
+"""All pairs of some rows with others, of which conditions leave those that are equal, or within intervals.
 
-Of the conditions that compare something of one side with something of the other those are taken that leave the fewest
-pairs: the values of one side are sorted, and each row of the other finds its interval by binary search.  Equations are
-intervals of one value.  No pair is made that they do not leave.
+Several equations are one: of the values of a row one integer is made, and pairs are joined by its hashes.  Else, of
+the conditions that compare something of one side with something of the other, those are taken that leave the fewest
+pairs: the values of one side are sorted, and each row of the other finds its interval by binary search.  An equation is
+an interval of one value.  No pair is made that they do not leave.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from graphdb.relational.vectors.frames import Frame, Maker, made_once
 from graphdb.relational.vectors.numbers import numeric, ordinal, require
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
-from graphdb.storage.arrays.texts import numbered_texts
+from graphdb.storage.arrays.texts import number_integers, numbered_texts
 
 Ints = NDArray[np.int64]
 
@@ -33,6 +34,9 @@ _FEW = 8
 
 _SPREAD = 4
 """Integers for each value, at most, where intervals are looked up by these themselves."""
+
+_PACKED = 1 << 63
+"""Values of several columns up to which one integer has a place for each."""
 
 _WHOLE = 1 << 53
 """Integers up to here are floating-point numbers, too."""
@@ -53,6 +57,8 @@ class Product:
     """The columns of the rows that the pairs have, …"""
     added: Mapping[str, str]
     """… and the names of further ones, with the columns of the others that they are."""
+    same: tuple[tuple[str, str], ...] = ()
+    """The columns of the rows, and those of the others, that have to be equal."""
 
 
 class _Compared(NamedTuple):
@@ -61,6 +67,10 @@ class _Compared(NamedTuple):
     mine: Vector
     operator: str
     theirs: Vector
+
+
+_Keys: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]
+"""Numbers in the order of the values of the rows, and of the others, and which of both can be compared."""
 
 
 def pairs(product: Product, where: Sequence[Vector], properties: Properties) -> tuple[Frame, tuple[Vector, ...]]:
@@ -74,10 +84,139 @@ def pairs(product: Product, where: Sequence[Vector], properties: Properties) -> 
     left = Frame.of(arrow.table({name: product.rows.column(name) for name in product.retained}))
     right = Frame.of(arrow.table({name: product.others.column(at) for name, at in product.added.items()}))
     conditions = [part for condition in where for part in _parts(condition)]
+    compared = {one: found for one in conditions if (found := _compared(one, product.retained, product.added))}
+    equations = {one: found for one, found in compared.items() if found.operator == "="}
+    same = [
+        _comparable(product.rows.column(one).combine_chunks(), product.others.column(two).combine_chunks())
+        for one, two in product.same
+    ]
+    together: tuple[Ints, Ints] | None = None
+    chosen: Collection[Vector] = equations
+    if same or len(equations) > 1:
+        equal = [*same, *(_both(each, left, right, properties) for each in equations.values())]
+        condition, less = _integers_compared(compared, left, right, properties)
+        chosen = {*equations, condition} if condition is not None else equations
+        together = _equal_pairs(equal, less, condition is not None and compared[condition].operator == ">")
+    if together is not None:
+        mine, theirs = together
+    else:
+        chosen, mine, theirs = _within(compared, left, right, properties)
+        for keys, others, there, others_there in same:
+            equals = np.flatnonzero((keys[mine] == others[theirs]) & there[mine] & others_there[theirs])
+            mine, theirs = mine[equals], theirs[equals]
+
+    def maker_of(name: str) -> Maker:
+        if name == ROW:
+            return made_once(lambda: arrow.numbers(mine))
+        side, places = (left, mine) if name in product.retained else (right, theirs)
+        return made_once(lambda: side.some(name, places))
+
+    return Frame(len(mine), maker_of), tuple(condition for condition in conditions if condition not in chosen)
+
+
+def _both(compared: _Compared, left: Frame, right: Frame, properties: Properties) -> _Keys:
+    return _comparable(evaluated(compared.mine, left, properties), evaluated(compared.theirs, right, properties))
+
+
+def _integers_compared(
+    compared: Mapping[Vector, _Compared], left: Frame, right: Frame, properties: Properties
+) -> tuple[Vector | None, _Keys | None]:
+    """Return a condition that integers are less, or greater, than others, and these; None where there is none."""
+    for condition, each in compared.items():
+        if each.operator in ("<", ">"):
+            found = _both(each, left, right, properties)
+            if found[0].dtype == np.int64 == found[1].dtype:
+                return condition, found
+    return None, None
+
+
+def _equal_pairs(equal: Sequence[_Keys], less: _Keys | None, mirrored: bool) -> tuple[Ints, Ints] | None:
+    """Return the places of the rows, and of the others, of all pairs that are equal in several columns of both, and of
+    integers of which the first are less (greater if ``mirrored``); None where there are too many of them.
+    """
+    from graphdb.storage.arrays.column_kernels import chain_by_hash, equal_pairs
+
+    compared = [*equal, *([] if less is None else [less])]
+    some = _places([each[2] for each in compared])
+    others = _places([each[3] for each in compared])
+    columns = [
+        (_bits(mine if some is None else mine[some]), _bits(theirs if others is None else theirs[others]))
+        for mine, theirs, _, _ in compared
+    ]
+    bounds = columns.pop() if less is not None else (np.empty(0, np.int64), np.empty(0, np.int64))
+    keys = _packed(columns)
+    if len(keys[1]) >= 1 << 31:
+        return None
+    bits = max(1, len(keys[1]).bit_length())
+    heads, following = np.full(1 << bits, -1, np.int32), np.empty(len(keys[1]), np.int32)
+    chain_by_hash(keys[1], 64 - bits, heads, following)
+    found = (np.empty(0, np.int64), np.empty(0, np.int64))
+    room = min(_MOST, 2 * len(keys[0]))
+    for _ in range(2):
+        found = (np.empty(room, np.int64), np.empty(room, np.int64))
+        room = equal_pairs(*keys, *bounds, int(mirrored), 64 - bits, heads, following, _MOST, *found)
+        if room > _MOST:
+            return None
+        if room <= len(found[0]):
+            break
+    mine, theirs = (each[:room] for each in found)
+    return mine if some is None else some[mine], theirs if others is None else others[theirs]
+
+
+def _places(valid: Sequence[NDArray[np.bool_]]) -> Ints | None:
+    """Return the places of the rows that have all of some values; None where all do."""
+    there = np.logical_and.reduce(valid)
+    return None if there.all() else np.flatnonzero(there)
+
+
+def _bits(keys: NDArray[Any]) -> Ints:
+    """Return integers that are equal where numbers are: 0.0 and -0.0 are."""
+    return (keys + 0.0).view(np.int64) if keys.dtype == np.float64 else np.ascontiguousarray(keys, np.int64)
+
+
+def _packed(columns: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+    """Return integers of the rows, and of the others, that are equal where these are in each column."""
+    mine, theirs = columns[0]
+    if not len(mine) or not len(theirs):
+        return mine, theirs
+    least, span = _range(mine, theirs)
+    for one, other in columns[1:]:
+        low, size = _range(one, other)
+        if span * size > _PACKED:
+            mine, theirs, least, span = _numbered(mine, theirs)
+        if span * size > _PACKED:
+            one, other, low, size = _numbered(one, other)
+        mine = (mine - least) * size + (one - low)
+        theirs = (theirs - least) * size + (other - low)
+        least, span = 0, span * size
+    return mine, theirs
+
+
+def _range(mine: Ints, theirs: Ints) -> tuple[int, int]:
+    """Return the least of some integers, and how many there may be from it to the largest."""
+    least = min(int(mine.min()), int(theirs.min()))
+    return least, max(int(mine.max()), int(theirs.max())) - least + 1
+
+
+def _numbered(mine: Ints, theirs: Ints) -> tuple[Ints, Ints, int, int]:
+    """Return numbers of integers, the same for equal ones, the least of them, and how many there are."""
+    different, numbers = number_integers(np.concatenate((mine, theirs)))
+    return numbers[: len(mine)], numbers[len(mine) :], 0, len(different)
+
+
+def _within(
+    conditions: Mapping[Vector, _Compared], left: Frame, right: Frame, properties: Properties
+) -> tuple[Collection[Vector], Ints, Ints]:
+    """Return which conditions were taken, and the places of both sides of all pairs that fulfil them.
+
+    Raises
+    ------
+    NotVectorized
+        There are too many of them, or no condition.
+    """
     by_theirs: dict[Vector, dict[Vector, _Compared]] = {}
-    for condition in conditions:
-        if (compared := _compared(condition, product.retained, product.added)) is not None:
-            by_theirs.setdefault(compared.theirs, {})[condition] = compared
+    for condition, compared in conditions.items():
+        by_theirs.setdefault(compared.theirs, {})[condition] = compared
     require(bool(by_theirs))
     by_equation = sorted(by_theirs.values(), key=lambda each: all(one.operator != "=" for one in each.values()))
     chosen = by_equation[0]
@@ -94,14 +233,7 @@ def pairs(product: Product, where: Sequence[Vector], properties: Properties) -> 
     mine = np.repeat(np.arange(len(counts)), counts)
     ends = np.cumsum(counts)
     theirs = order[np.repeat(low - (ends - counts), counts) + np.arange(total)]
-
-    def maker_of(name: str) -> Maker:
-        if name == ROW:
-            return made_once(lambda: arrow.numbers(mine))
-        side, places = (left, mine) if name in product.retained else (right, theirs)
-        return made_once(lambda: side.some(name, places))
-
-    return Frame(total, maker_of), tuple(condition for condition in conditions if condition not in chosen)
+    return chosen, mine, theirs
 
 
 def _parts(condition: Vector) -> Iterator[Vector]:
@@ -176,9 +308,7 @@ def _equal(
     return np.where(within, ends[at], 0), np.where(within, ends[at + 1], 0), order
 
 
-def _comparable(
-    mine: arrow.Array, theirs: arrow.Array
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
+def _comparable(mine: arrow.Array, theirs: arrow.Array) -> _Keys:
     """Return numbers in the order of the values of two columns, and which of these can be compared: NaN is not."""
     there, others_there = mine.is_valid(), theirs.is_valid()
     if arrow.is_string(mine.type):
