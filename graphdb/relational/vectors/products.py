@@ -150,7 +150,6 @@ def _equal_pairs(equal: Sequence[_Keys], less: _Keys | None, mirrored: bool) -> 
     bits = max(1, len(keys[1]).bit_length())
     heads, following = np.full(1 << bits, -1, np.int32), np.empty(len(keys[1]), np.int32)
     chain_by_hash(keys[1], 64 - bits, heads, following)
-    found = (np.empty(0, np.int64), np.empty(0, np.int64))
     room = min(_MOST, 2 * len(keys[0]))
     for _ in range(2):
         found = (np.empty(room, np.int64), np.empty(room, np.int64))
