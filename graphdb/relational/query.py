@@ -37,6 +37,7 @@ from graphdb.relational.projection.sql import Projection, counted
 from graphdb.relational.rewrites.edge_counts import counting_rows
 from graphdb.relational.rewrites.edge_properties import with_edge_properties
 from graphdb.relational.rewrites.list_subqueries import sees_items, with_rows
+from graphdb.relational.rewrites.memberships import with_memberships
 from graphdb.relational.rewrites.pattern_quantifiers import with_counts, with_existence
 from graphdb.relational.rewrites.written_lists import without_quantifiers
 from graphdb.relational.running.program_run import ProgramRun
@@ -77,6 +78,7 @@ class QueryRun(ProgramRun):
         GraphDBError
             Something is wrong with it, or it is more than a limit allows.
         """
+        query = with_memberships(query, self._text)
         if isinstance(query, ast.Composite):
             return self._prepare_program(without_quantifiers(query))
         if not any(clause.optional for clause in query.matches):
@@ -138,7 +140,7 @@ class QueryRun(ProgramRun):
 
     def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
         """Prepare a query that starts from rows which are there already; raises as :meth:`prepare`."""
-        return self._prepare_program(without_quantifiers(query), start)
+        return self._prepare_program(without_quantifiers(with_memberships(query, self._text)), start)
 
     def _prepare_program(self, query: ast.Composite, start: Relation = UNIT) -> Program:
         """Prepare a query of any reading clauses: matches, each of which may start from the rows before it, and SQL.

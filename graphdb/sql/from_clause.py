@@ -162,6 +162,8 @@ class Rows:
         self.long_texts = long_texts
         self._prefix: str = "j" if after is None else f"{after._prefix}j"
         self._joins: dict[tuple[object, ...], tuple[str, str]] = {}
+        self._reads: frozenset[str] = frozenset()
+        """The rows of list items that what is joined here may be of."""
 
     def note(self, effects: Effects) -> None:
         """Note effects of the expression that is compiled."""
@@ -446,7 +448,15 @@ class Rows:
         return SqlValue(f"{alias}.{name}", type, many, bases=bases, atomic=True, effects=element.effects.joined)
 
     def _join(self, what: str, which: int | None, element: SqlValue, template: str) -> str:
-        """Return the alias of what is joined by a vertex or an edge; ``template`` is the join, with {0} for it."""
+        """Return the alias of what is joined by a vertex or an edge; ``template`` is the join, with {0} for it.
+
+        Raises
+        ------
+        NotSupportedError
+            The element is what a lambda makes of an item.
+        """
+        if not self._reads >= element.reads:
+            raise NotSupportedError("what is looked up for the items of a list is not supported in SQL")
         key = (what, element.sql, which)
         before = self._after
         while before is not None:

@@ -32,6 +32,7 @@ class ItemRows(Rows):
         super().__init__(outer.parameters, outer._type_label, properties, edges, outer.deleted, outer._beside)
         self.noted = outer.noted
         self._outer, self._item = outer, item
+        self._reads = outer._reads | {item}
 
     def _join(self, what: str, which: int | None, element: SqlValue, template: str) -> str:
         if self._item in element.reads:

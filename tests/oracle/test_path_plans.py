@@ -145,6 +145,8 @@ MATCH (a:N) OPTIONAL MATCH p = (a)-[r:E|F*0..2]->(b {half: 1}) WHERE any(x IN r 
 MATCH p = (a)-[:E*1..2]->(b) WITH p, b, a.id AS i WHERE all(r IN relationships(p) WHERE r.w > 1) MATCH (b)-[:F]->(c) RETURN i, c.id, last(nodes(p)).id, length(p)
 MATCH p = (a)-[:E|F]->(b)-[:E]->(c) WITH p, a WITH a, p, a.half AS h RETURN a.id, max(reduce(s = 0, r IN relationships(p) | s + r.w)), h
 MATCH (a:N) WITH a WHERE a.id < 4 MATCH p = (a)-[:E*0..2]-(b) UNWIND nodes(p) AS n RETURN a.id, n.id, count(*), sum(length(p))
+MATCH p = (a)-[f:E|F*1..2]->(b) WITH a, f, nodes(p) AS l RETURN a.id, [i IN [1, 0, 7] | l[i].id], any(i IN [0, 1] WHERE type(f[i]) = 'F')
+MATCH p = (a)-[:E*0..2]->(b) WITH p UNWIND [0, 1] AS j RETURN [i IN range(j, 2) WHERE nodes(p)[i].half = j | labels(nodes(p)[i])]
 MATCH (a)-[e:E]->(b) MATCH p = (b)-[f:F*1..2]->(c) WHERE f[0].w >= e.w RETURN a.id, relationships(p)[-1].t, nodes(p)[1], size(f), f[5]
 MATCH (a:N) OPTIONAL MATCH p = (a)-[:E*2]->(a) WITH a, p WHERE p IS NULL OR length(p) = 2 RETURN a.id, p IS NULL, head(relationships(p)).w
 MATCH p = (a)-[:E*1..2]->(b) WITH p, a ORDER BY reduce(s = 0, r IN relationships(p) | s + r.w) DESC, [n IN nodes(p) | n.id] LIMIT 3 RETURN a.id, [n IN nodes(p) | n.id]

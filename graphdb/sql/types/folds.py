@@ -69,7 +69,7 @@ def _reduce(c: Compiler, node: ast.Reduce) -> SqlValue:
     if _may_double(node.step, node.accumulator, start.type):
         # What Python computes ends with an error before it has filled the memory.
         raise NotSupportedError("a value that may double is not folded in SQL", position=node.span.start)
-    if lists.takes_rows(source, node.variable, node.step):
+    if lists.takes_rows(c, source, node.variable, node.step):
         return _folded(c, node, source, start)
     element = source.type.element or NULL
     if start.type != element or element.base not in (Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN):

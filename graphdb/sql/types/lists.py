@@ -37,7 +37,6 @@ from graphdb.sql.types import maps, ranges
 from graphdb.sql.types.comparisons import compare
 from graphdb.sql.udf import compute
 from graphdb.sql.value import (
-    NO_EFFECTS,
     SUBQUERY,
     Effects,
     SqlValue,
@@ -257,17 +256,15 @@ def _cut(c: Compiler, base: SqlValue, node: ast.Slice) -> str:
     return f"CASE WHEN {never} THEN NULL WHEN ({last}) <= ({first}) THEN {empty} ELSE {cut} END"
 
 
-def each_item(
-    c: Compiler, variable: ast.Variable, element: Type, column: str = "", *, row: bool = False
-) -> tuple[str, Compiler]:
+def each_item(c: Compiler, variable: ast.Variable, element: Type, column: str = "") -> tuple[str, Compiler]:
     """Return the name of a list's item in SQL, and the compiler of what is made of it (or of a ``column`` of it).
 
-    ``row`` says that the item is a row of a subquery, not what a lambda is given.
+    What reads the item is joined where items are rows (:func:`each_row`), and nowhere where a lambda is given them.
     """
     name = c.fresh()
     known = {node: value for node, value in c.scope.known.items() if variable.name not in variables_in(node)}
-    effects = Effects(reads=frozenset((name,))) if row else NO_EFFECTS
-    variables = {**c.scope.variables, variable.name: named(name + column, element, effects=effects)}
+    item = named(name + column, element, effects=Effects(reads=frozenset((name,))))
+    variables = {**c.scope.variables, variable.name: item}
     return name, c.within(replace(c.scope, variables=variables, known=known), of_items=True)
 
 
@@ -275,9 +272,10 @@ _OF_ELEMENTS = frozenset("properties keys labels iri type startnode endnode".spl
 """Functions that look something up."""
 
 
-def _looks_inside(variable: ast.Variable, element: Type, *bodies: ast.Expression | None) -> bool:
-    """Whether what is made of items that are paths, lists or maps looks into the vertices and edges in them."""
-    for part in walk(bodies) if has_ids(element) else ():
+def _looks_inside(c: Compiler, variable: ast.Variable, element: Type, *bodies: ast.Expression | None) -> bool:
+    """Whether what is made of items looks into vertices and edges in them, or in lists of which they say a place."""
+    elements = {name for name, value in c.scope.variables.items() if has_ids(value.type)} - {variable.name}
+    for part in walk(bodies):
         match part:
             case ast.Property(base) | ast.MapProjection(base) | ast.LabelPredicate(base):
                 asked = base
@@ -285,7 +283,10 @@ def _looks_inside(variable: ast.Variable, element: Type, *bodies: ast.Expression
                 asked = base
             case _:
                 continue
-        if not isinstance(asked, ast.Variable) and variable.name in free_variables(asked):
+        if isinstance(asked, ast.Variable):
+            continue
+        names = free_variables(asked)
+        if variable.name in names and (has_ids(element) or names & elements):
             return True
     return False
 
@@ -302,18 +303,18 @@ def _test(c: Compiler, node: ast.Expression) -> str:
     return body_of(c.truth(node))
 
 
-def takes_rows(source: SqlValue, variable: ast.Variable, *bodies: ast.Expression | None) -> bool:
+def takes_rows(c: Compiler, source: SqlValue, variable: ast.Variable, *bodies: ast.Expression | None) -> bool:
     """Whether the items of a list become rows, because more is asked of them than what they are, and a lambda takes no
     joins: they are vertices or edges, or something of the vertices and edges in them is looked up.
     """
     element = source.type.element or NULL
     of_elements = any(each.base in (Base.NODE, Base.EDGE, Base.TERM) for each in alternatives(element))
-    return of_elements or _looks_inside(variable, element, *bodies)
+    return of_elements or _looks_inside(c, variable, element, *bodies)
 
 
 def each_row(c: Compiler, variable: ast.Variable, source: SqlValue) -> tuple[str, ItemRows, Compiler]:
     """The same where the item is a row, beside which others are joined."""
-    name, inner = each_item(c, variable, source.type.element or NULL, ".v", row=True)
+    name, inner = each_item(c, variable, source.type.element or NULL, ".v")
     inner.rows = rows = ItemRows(c.rows, name)
     return name, rows, inner
 
@@ -330,7 +331,7 @@ def _source(c: Compiler, node: ast.ListComprehension | ast.ListPredicate) -> Sql
 
 def _comprehension(c: Compiler, node: ast.ListComprehension) -> SqlValue:
     source = _source(c, node)
-    if takes_rows(source, node.variable, node.where, node.result):
+    if takes_rows(c, source, node.variable, node.where, node.result):
         item, rows, inner = each_row(c, node.variable, source)
         where = None if node.where is None else inner.condition(node.where)
         value = inner.anything(node.variable if node.result is None else node.result)
@@ -353,7 +354,7 @@ def _comprehension(c: Compiler, node: ast.ListComprehension) -> SqlValue:
 
 def _predicate(c: Compiler, node: ast.ListPredicate) -> SqlValue:
     source = _source(c, node)
-    if takes_rows(source, node.variable, node.where):
+    if takes_rows(c, source, node.variable, node.where):
         item, rows, inner = each_row(c, node.variable, source)
         condition = inner.condition(node.where if node.where is not None else node.variable)
         c.rows.note(SUBQUERY)
