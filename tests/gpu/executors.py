@@ -77,7 +77,7 @@ def opened(name: str, memory_limit: int | None = None) -> Iterator[Any]:
             found = device_executor(strategy, SMALL[strategy], memory_limit or 1 << 24)
             yield found
             memory = found.device.memory
-            memory.evict(None)  # an array that a copy of a partition shares may be evicted before that
+            memory.forget_all(("",))  # all copies: those without bytes of their own, never evicted, may share others'
             assert not memory.pool.faults
             assert memory.used_bytes == 0, "a run left something behind"
 
