@@ -24,7 +24,8 @@ from graphdb.pattern.free import SUBQUERIES
 from graphdb.pattern.graph import Wanted
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.edges.parallel_edges import resolve_edges
-from graphdb.relational.lowering.joins import Setting, leaves_out
+from graphdb.relational.lowering.joins.bindings import leaves_out
+from graphdb.relational.lowering.joins.rows import Setting
 from graphdb.relational.lowering.lower import Lowering
 from graphdb.relational.profile import LATE, RESULT
 from graphdb.relational.program import AnyStep, Joined, Program, Rows, Searched, Step

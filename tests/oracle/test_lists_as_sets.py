@@ -138,7 +138,7 @@ def _row_by_row(db: graphdb.Database, text: str) -> list[tuple[Any, ...]]:
     """The rows of a query whose conditions of lists are tested on each row with each binding, as they are written."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("graphdb.relational.query.with_memberships", lambda query, _: query)
-        patch.setattr("graphdb.relational.lowering.joins.asks", lambda *_: iter(()))
+        patch.setattr("graphdb.relational.lowering.joins.bindings.asks", lambda *_: iter(()))
         return in_python(db, text)
 
 

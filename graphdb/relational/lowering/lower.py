@@ -26,7 +26,7 @@ from graphdb.pattern.paths.lengths import OF_PATHS, is_length, length_name, with
 from graphdb.pattern.paths.pieces import names_of
 from graphdb.pattern.rename import renamed, rewritten
 from graphdb.relational.argument_columns import ListOf, item_of_column, part_of_list
-from graphdb.relational.lowering.joins import CARRIED
+from graphdb.relational.lowering.joins.rows import CARRIED
 from graphdb.relational.lowering.matches import Matches, column_name, looks_back
 from graphdb.relational.lowering.shared_lists import is_shared, makes_one_row, passed_on, relation_of
 from graphdb.relational.lowering.subquery_forms import leading
@@ -56,7 +56,7 @@ _READING = (ast.MatchClause, ast.UnwindClause, ast.WithClause, ast.CallClause, a
 
 
 class Lowering(Matches):
-    """Lowers one query: its clauses, one after the other; see :class:`~graphdb.relational.lowering.joins.Joins`."""
+    """Lowers one query, clause by clause; see :class:`~graphdb.relational.lowering.joins.rows.RowTables`."""
 
     def query(self, query: ast.Composite, start: Relation = UNIT) -> Program:
         """Lower a query, which may start from rows that are there.

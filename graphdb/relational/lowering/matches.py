@@ -21,7 +21,8 @@ from graphdb.pattern.free import free_variables
 from graphdb.pattern.graph import Duplicates, Wanted
 from graphdb.pattern.paths.lengths import OF_PATHS, length_name
 from graphdb.pattern.paths.unroll import Version, plain_versions
-from graphdb.relational.lowering.joins import Setting, in_parts
+from graphdb.relational.lowering.joins.bindings import in_parts
+from graphdb.relational.lowering.joins.rows import Setting
 from graphdb.relational.lowering.needs import available, is_of, needs_of, only, read_beside
 from graphdb.relational.lowering.subqueries import AT
 from graphdb.relational.lowering.traversals import Traversals
@@ -49,7 +50,7 @@ _NOTHING = f"{OF_PATHS} nothing"
 
 
 class Matches(Traversals):
-    """Lowers MATCH clauses; see :class:`~graphdb.relational.lowering.joins.Joins`."""
+    """Lowers MATCH clauses; see :class:`~graphdb.relational.lowering.joins.rows.RowTables`."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)

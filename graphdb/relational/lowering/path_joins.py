@@ -24,7 +24,8 @@ from graphdb.pattern.paths.lengths import OF_PATHS, all_hold
 from graphdb.plan.cost import estimate
 from graphdb.plan.paths import EVERY, PathStep
 from graphdb.relational.costed_edges import DataEdges
-from graphdb.relational.lowering.joins import CARRIED, all_of, in_parts
+from graphdb.relational.lowering.joins.bindings import all_of, in_parts
+from graphdb.relational.lowering.joins.rows import CARRIED
 from graphdb.relational.lowering.needs import available, needs_of, only
 from graphdb.relational.lowering.path_edges import PathEdges
 from graphdb.relational.path_patterns.edges import Pattern

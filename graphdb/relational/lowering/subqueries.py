@@ -14,7 +14,7 @@ from graphdb.pattern.graph import EdgeTest, Wanted
 from graphdb.pattern.paths.lengths import is_length, length_name
 from graphdb.pattern.paths.search import Differing, PathSearch
 from graphdb.procedures.registry import Call
-from graphdb.relational.lowering.joins import all_of
+from graphdb.relational.lowering.joins.bindings import all_of
 from graphdb.relational.lowering.needs import available, needs_of, only, only_matches
 from graphdb.relational.lowering.semijoins import Semijoins
 from graphdb.relational.lowering.subquery_forms import (

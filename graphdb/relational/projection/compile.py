@@ -297,10 +297,10 @@ class ProjectionCompiler(RelationCompiler):
                 return found
             return of_all_groups(found, groups)
         made = self._returned(over)
-        order = replace(self._translator(), variables=made.variables, known=made.known).order(returns.order_by)
+        order = self._translator().over(made.known, made.variables).order(returns.order_by)
         relation, translator = self._relation, self._translator()
         bits = {compiled[i][0].expression: compiled[i][1] for i in lists}
-        translator = replace(translator, known={**translator.known, **bits})
+        translator = translator.over({**relation.known, **bits})
         found = translator.clause(relation.source, relation.where, compiled, order, window, grouped=True)
         return with_lists(found, lists) if found is not None and lists else found
 

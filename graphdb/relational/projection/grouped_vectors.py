@@ -1,5 +1,5 @@
 """Rows of groups and of UNION, as what columns in memory are computed by: put together of the clauses that
-:mod:`graphdb.relational.projection.columns.translator` translates.
+:mod:`graphdb.relational.projection.columns.clauses` translates.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import INTEGER, NODE, Base, Type, sql_type
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.bind import BoundPattern
-from graphdb.relational.projection.columns.translator import Translator
+from graphdb.relational.projection.columns.clauses import ClauseTranslator
+from graphdb.relational.projection.columns.expressions import ExpressionTranslator
 from graphdb.relational.projection.columns.values import ITEM
 from graphdb.relational.projection.described import Described, asked, described, described_in
 from graphdb.relational.projection.late import BesideBindings
@@ -209,10 +210,10 @@ class RelationCompiler:
                 found[expression] = self._beside_names(by[0], replace(by[1], aspect=aspect))
         return replace(self._relation, known={**self._relation.known, **found}) if found else self._relation
 
-    def _translator(self) -> Translator:
+    def _translator(self) -> ClauseTranslator:
         relation = self._relation
-        known, ordered = (relation.variables, relation.known), relation.variables.get(ORDER)
-        return Translator(self._snapshot, self._text, *known, {}, relation.number, ordered, self._arguments)
+        over = ExpressionTranslator(self._snapshot, self._text, relation.variables, relation.known, self._arguments)
+        return ClauseTranslator(over, relation.number, relation.variables.get(ORDER))
 
     def _compiler(self, rows: Rows, scope: Scope) -> Compiler:
         return ExpressionCompiler(

@@ -1,4 +1,4 @@
-"""Values that :mod:`graphdb.relational.projection.columns.translator` translates: which are columns as SQL has them."""
+"""Values that :mod:`graphdb.relational.projection.columns.expressions` translates: which are columns as in SQL."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import BoundPattern
 from graphdb.pattern.free import SUBQUERIES, free_variables
-from graphdb.relational.lowering.guards import behind_guard
+from graphdb.relational.lowering.joins.guards import behind_guard
 from graphdb.relational.projection.lookups import Asked
 from graphdb.relational.rewrites.intervals import Spread, with_intervals_first
 from graphdb.relational.rewrites.separated import separated

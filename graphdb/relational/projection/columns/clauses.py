@@ -1,0 +1,290 @@
+"""Translates clauses, beside their SQL, to what columns in memory are computed by (:mod:`graphdb.relational.vectors`).
+
+Everything here returns None for what it does not know, which is for SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from graphdb.common.stopping import checked
+from graphdb.common.values.types import Base
+from graphdb.grammar import syntax as ast
+from graphdb.grammar.walk import walk
+from graphdb.relational.projection.columns.expressions import ExpressionTranslator
+from graphdb.relational.projection.columns.numbers import NUMBERS, one_type, real
+from graphdb.relational.projection.columns.values import (
+    COMPARED,
+    HANDED_ON,
+    ITEM,
+    KEYS,
+    ORDERED,
+    PLAIN,
+    STRUCTS,
+    Typed,
+    Unknown,
+    column_of,
+    is_handed_on,
+    is_key,
+    require,
+    type_of_aggregate,
+)
+from graphdb.relational.projection.relation import GROUP, ORDER, Relation, Source, rows_of
+from graphdb.relational.projection.sql import Compiled
+from graphdb.relational.vectors.algebra import (
+    Aggregate,
+    Clause,
+    ColumnOf,
+    Constant,
+    Key,
+    Operation,
+    PropertyOf,
+    Rows,
+    Unwound,
+    Vector,
+)
+from graphdb.semantics.aggregation import aggregates_in, is_aggregate
+from graphdb.sql.value import SqlValue, column
+
+
+@dataclass(frozen=True)
+class ClauseTranslator:
+    """Translates clauses over rows whose names, and known expressions, are columns."""
+
+    expressions: ExpressionTranslator
+    """Translates what the clauses compute of the rows that they start from."""
+    matches: str | None = None
+    """The column of how many matches a row stands for."""
+    ordered: SqlValue | None = None
+    """The number of a row in the order that a list is to have."""
+
+    def clause(
+        self,
+        source: Source,
+        where: Sequence[ast.Expression],
+        compiled: Sequence[Compiled],
+        order: Sequence[Key] | None,
+        window: tuple[int, int | None],
+        *,
+        grouped: bool = False,
+    ) -> Clause | None:
+        """Return a clause over some rows."""
+        rows = rows_of(source)
+        if rows is None or order is None:
+            return None
+        try:
+            conditions = tuple(map(self.expressions.condition, where))
+            if grouped:
+                return self._grouped(rows, conditions, compiled, tuple(order), window)
+            columns = tuple((f"c{i}", self._item(*one)) for i, one in enumerate(checked(compiled)))
+        except Unknown:
+            return None
+        return Clause(rows, conditions, columns, False, tuple(order), window)
+
+    def _grouped(
+        self,
+        rows: Rows,
+        conditions: tuple[Vector, ...],
+        compiled: Sequence[Compiled],
+        order: tuple[Key, ...],
+        window: tuple[int, int | None],
+    ) -> Clause:
+        """Return a clause that groups rows; what is computed of aggregates is so by a second one over theirs."""
+        columns: list[tuple[str, Vector | Aggregate]] = []
+        known, computed = dict(self.expressions.known), dict[str, tuple[ast.Expression, SqlValue]]()
+        for i, (item, value) in enumerate(checked(compiled)):
+            node = item.expression
+            parts = () if node in self.expressions.known or is_aggregate(node) else tuple(aggregates_in(node))
+            if not parts:
+                columns.append((f"c{i}", self._item_of_group(item, value)))
+                continue
+            computed[f"c{i}"] = node, value
+            for part in parts:
+                if part not in known:
+                    name = f"x{len(columns)}"
+                    columns.append((name, self._aggregate(part)))
+                    known[part] = column(name, type_of_aggregate(part, self.expressions.value))
+        if not computed:
+            return Clause(rows, conditions, tuple(columns), True, order, window)
+        over = replace(self.expressions, known=known, variables={})
+        made: list[tuple[str, Vector | Aggregate]] = []
+        for name in (f"c{i}" for i in range(len(compiled))):
+            vector: Vector = ColumnOf(name)
+            if name in computed:
+                vector, base = over.value(computed[name][0])
+                require(base is computed[name][1].type.base and base in HANDED_ON)
+            made.append((name, vector))
+        found = Clause(Clause(rows, conditions, tuple(columns), True), (), tuple(made))
+        if not order and window == (0, None):
+            return found
+        return Clause(found, (), tuple((name, ColumnOf(name)) for name, _ in made), False, order, window)
+
+    def over(
+        self, known: Mapping[ast.Expression, SqlValue], variables: Mapping[str, SqlValue] | None = None
+    ) -> ClauseTranslator:
+        """Return the translator of clauses over rows with other columns for known expressions, and for names."""
+        variables = self.expressions.variables if variables is None else variables
+        return replace(self, expressions=replace(self.expressions, known=known, variables=variables))
+
+    def aliased(self, items: Sequence[ast.ReturnItem], known: Mapping[ast.Expression, SqlValue]) -> ClauseTranslator:
+        """Return the translator of what rows are ordered by, which sees items by their names."""
+        named: dict[str, Typed | None] = {}
+        for item in checked(items):
+            if item.alias:
+                try:
+                    named[item.alias] = self.expressions.value(item.expression)
+                except Unknown:
+                    named[item.alias] = None
+        return replace(self, expressions=replace(self.expressions, known=known, named=named))
+
+    def order(self, order_by: Sequence[ast.OrderItem]) -> list[Key] | None:
+        """Return what rows are ordered by."""
+        keys = []
+        for order in order_by:
+            if not any(isinstance(part, ast.Variable | ast.CountStar) for part in walk(order.expression)):
+                continue  # a constant orders nothing
+            try:
+                vector, base = self.expressions.value(order.expression)
+            except Unknown:
+                return None
+            if base is Base.VALUE:
+                vector, base = real((vector, base)), Base.FLOAT
+            if base not in ORDERED:
+                return None
+            keys.append(Key(vector, order.descending, order.nulls_first))
+        return keys
+
+    def columns(
+        self,
+        source: Source,
+        where: Sequence[ast.Expression],
+        chosen: Mapping[str, SqlValue],
+        computed: Mapping[str, ast.Expression],
+    ) -> Clause | None:
+        """Return the rows that fulfil conditions, with values as columns by their names.
+
+        Values are ``chosen``, or those of expressions that are ``computed``.
+        """
+        rows = rows_of(source)
+        if rows is None:
+            return None
+        try:
+            conditions = tuple(map(self.expressions.condition, where))
+            columns = {
+                name: self._computed(computed[name], value) if name in computed else column_of(value)[0]
+                for name, value in chosen.items()
+            }
+            return Clause(rows, conditions, tuple(columns.items()))
+        except Unknown:
+            return None
+
+    def unwound(
+        self, source: Source, where: Sequence[ast.Expression], unwound: ast.UnwindClause, item: SqlValue
+    ) -> Source:
+        """Return the rows that fulfil conditions, once for each item of a list that is written out, which SQL yields as
+        another value; without columns in memory where SQL has to make them.
+        """
+        rows, node, unknown = rows_of(source), unwound.source, Source("")
+        if rows is None or not isinstance(node, ast.ListLiteral) or not node.items:
+            return unknown
+        try:
+            items = [self.expressions.value(each) for each in checked(node.items)]
+            base = one_type(items)
+            require((base in PLAIN or is_handed_on(base, item)) and base is item.type.base and not item.many)
+            conditions = tuple(map(self.expressions.condition, where))
+            return Source("", rows=Unwound(rows, conditions, tuple(vector for vector, _ in items), ITEM))
+        except Unknown:
+            return unknown
+
+    def _computed(self, node: ast.Expression, value: SqlValue) -> Vector:
+        """Return an expression of plain values, which SQL yields as ``value``."""
+        vector, base = self.expressions.value(node)
+        plain = base in PLAIN - {Base.NODE} or (base is Base.VALUE and is_handed_on(base, value))
+        require(plain and base is value.type.base and not value.many)
+        return vector
+
+    def of_groups(
+        self,
+        relation: Relation,
+        returns: ast.ReturnClause,
+        window: tuple[int, int | None],
+        compiled: Sequence[Compiled],
+        *,
+        grouped: bool = False,
+    ) -> Clause | None:
+        """Return the rows of a clause that say of which group they are (column ``g``), where they have no order."""
+        group = relation.variables[GROUP].column
+        if group is None or window != (0, None) or returns.order_by or ORDER in relation.variables:
+            return None
+        found = self.clause(relation.source, relation.where, compiled, [], (0, None), grouped=grouped)
+        return (
+            None
+            if found is None or found.grouped is not grouped
+            else replace(found, columns=(*found.columns, ("g", ColumnOf(group))))
+        )
+
+    # --- items
+
+    def _item(self, item: ast.ReturnItem, value: SqlValue) -> Vector:
+        node = item.expression
+        if value.type.base in STRUCTS and node not in self.expressions.known:
+            return self.expressions.struct(node, value)
+        vector, base = self.expressions.value(node)
+        require(is_handed_on(base, value) and base is value.type.base and not value.many)
+        return vector
+
+    def _item_of_group(self, item: ast.ReturnItem, value: SqlValue) -> Vector | Aggregate:
+        node = item.expression
+        if node not in self.expressions.known and is_aggregate(node):
+            return self._aggregate(node)
+        if value.type.base in STRUCTS and node not in self.expressions.known:
+            require(is_key(value.type))
+            return self.expressions.struct(node, value)
+        vector, base = self.expressions.property(node) or self.expressions.value(node)
+        plain = base in KEYS or isinstance(vector, PropertyOf) or is_key(value.type)
+        require(base is value.type.base and plain)
+        return vector
+
+    def _aggregate(self, node: ast.FunctionCall | ast.CountStar) -> Aggregate:
+        if isinstance(node, ast.CountStar):
+            return Aggregate("count", None, matches=self.matches)
+        require(len(node.arguments) == 1)
+        match node.arguments[0]:
+            case ast.Case(None, branches, None) if node.name.lower() == "count" and not node.distinct:
+                return Aggregate("sum", self._counted_case(branches), matches=self.matches)
+        vector, base = self.expressions.value(node.arguments[0])
+        name = node.name.lower()
+        if base is Base.VALUE and (name == "avg" or (name == "count" and not node.distinct)):
+            vector, base = real((vector, base)), Base.FLOAT
+        match name:
+            case "count":
+                require(base in (KEYS if node.distinct else HANDED_ON))
+                return Aggregate("count", vector, node.distinct, None if node.distinct else self.matches)
+            case "sum" | "avg" as function:
+                require(base in NUMBERS and not node.distinct)
+                return Aggregate(function, vector, matches=self.matches)
+            case "min" | "max" as function:
+                require(base in COMPARED - {Base.MOMENT} | {Base.FLOAT})
+                return Aggregate(function, vector)
+            case "stdev" | "stdevp" as function:
+                require(base in (Base.INTEGER, Base.FLOAT) and not node.distinct)
+                return Aggregate("stDev" if function == "stdev" else "stDevP", vector, matches=self.matches)
+            case "collect":
+                require(base in (KEYS - {Base.ZONED} if node.distinct else PLAIN))
+                require(self.matches is None or node.distinct)
+                order = None if self.ordered is None else column_of(self.ordered)[0]
+                return Aggregate("collect", vector, node.distinct, order=order)
+        raise Unknown
+
+    def _counted_case(self, branches: Iterable[tuple[tuple[ast.Expression, ...], ast.Expression]]) -> Vector:
+        """Return 1 where a CASE without ELSE has a value, and 0 where it has none."""
+        operands: list[Vector] = []
+        for conditions, result in branches:
+            tested, (vector, _) = tuple(map(self.expressions.condition, conditions)), self.expressions.value(result)
+            absent = Operation("IS NULL", (vector,))
+            there = (
+                Constant(1) if isinstance(vector, Constant) else Operation("CASE", (absent, Constant(0), Constant(1)))
+            )
+            operands += [tested[0] if len(tested) == 1 else Operation("OR", tested), there]
+        return Operation("CASE", (*operands, Constant(0)))
