@@ -147,6 +147,13 @@ MATCH p = (a)-[:E|F]->(b)-[:E]->(c) WITH p, a WITH a, p, a.half AS h RETURN a.id
 MATCH (a:N) WITH a WHERE a.id < 4 MATCH p = (a)-[:E*0..2]-(b) UNWIND nodes(p) AS n RETURN a.id, n.id, count(*), sum(length(p))
 MATCH p = (a)-[f:E|F*1..2]->(b) WITH a, f, nodes(p) AS l RETURN a.id, [i IN [1, 0, 7] | l[i].id], any(i IN [0, 1] WHERE type(f[i]) = 'F')
 MATCH p = (a)-[:E*0..2]->(b) WITH p UNWIND [0, 1] AS j RETURN [i IN range(j, 2) WHERE nodes(p)[i].half = j | labels(nodes(p)[i])]
+MATCH p = (a)-[f:E|F*1..3]->(b) WHERE all(i IN range(0, length(p) - 2) WHERE relationships(p)[i].w < f[i + 1].w) RETURN a.id, b.id, size(f)
+MATCH p = (a)-[f:E|F*0..2]->(b) WHERE any(i IN range(1, size(f)) WHERE nodes(p)[i].half > nodes(p)[i - 1].half) RETURN a.id, b.id
+MATCH p = (a)-[f:E|F*0..2]->(b) RETURN [i IN range(0, length(p)) WHERE nodes(p)[i].half = 1 | nodes(p)[i].id + i], none(i IN range(0, 1) WHERE f[i].w > 1)
+MATCH p = (a)-[:E*1..2]->(b) RETURN reduce(a = 0, b IN range(-1, size(nodes(p)) - 1) | a + nodes(p)[b].id * b), [i IN range(0, 2) WHERE type(relationships(p)[i]) = 'E']
+MATCH p = (a)-[:E*1..2]->(b) WHERE single(i IN range(0, length(p)) WHERE nodes(p)[i].half = i) RETURN a.id, [i IN range(0, 1) | relationships(p)[-i]]
+MATCH p = (a)-[:E*2]->(b) WHERE all(i IN range(0, 1) WHERE nodes(p)[i + 1].id <> nodes(p)[i].id) RETURN a.id, [i IN range(length(p), 1) | nodes(p)[i].id], size([i IN range(0, 2) WHERE nodes(p)[i].id > i])
+MATCH (a:N) OPTIONAL MATCH p = (a)-[:E*1..2]->(b) WITH p, a RETURN a.id, [i IN range(0, coalesce(length(p), 0) - 1) | nodes(p)[i + 1].id], all(i IN range(0, 1) WHERE nodes(p)[i].id < 3)
 MATCH (a)-[e:E]->(b) MATCH p = (b)-[f:F*1..2]->(c) WHERE f[0].w >= e.w RETURN a.id, relationships(p)[-1].t, nodes(p)[1], size(f), f[5]
 MATCH (a:N) OPTIONAL MATCH p = (a)-[:E*2]->(a) WITH a, p WHERE p IS NULL OR length(p) = 2 RETURN a.id, p IS NULL, head(relationships(p)).w
 MATCH p = (a)-[:E*1..2]->(b) WITH p, a ORDER BY reduce(s = 0, r IN relationships(p) | s + r.w) DESC, [n IN nodes(p) | n.id] LIMIT 3 RETURN a.id, [n IN nodes(p) | n.id]

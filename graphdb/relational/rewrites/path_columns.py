@@ -72,7 +72,7 @@ def written(
     versions = unroll(tuple(matches), variables_in(tuple(rest)))
     if not versions or any(not {*version.same}.isdisjoint(given) for version in versions):
         return None
-    items = PathItems(paths, lists, max(map(longest, versions)), whole=True)
+    items = PathItems(paths, lists, max(map(longest, versions)), whole=True, optional=matches[0].optional)
     versions = [_with_conditions(version, items, fresh) for version in versions]
     if any(named & variables_in(version.matches) for version in versions):
         return None
