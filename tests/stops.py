@@ -1,17 +1,66 @@
-"""Stops what runs from another thread, as a user's interrupt or Ctrl-C does, and never what runs after it."""
+"""Stops what runs from another thread, as a user's interrupt or Ctrl-C does, and never what runs after it.
+
+How late it stops is measured (:class:`Stopwatch`) by what the process does meanwhile: time in which others have the
+processors, or in which the process itself does not run, says nothing of it.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import graphdb
 
 AGAIN = 0.5
 """Seconds after which a stop is repeated: one that comes before the statement begins stops nothing."""
+
+PATIENCE = 60.0
+"""Seconds for which a test waits for what another thread or process does, before it fails."""
+
+
+class Stopwatch:
+    """Seconds since it was made in which this process worked.
+
+    They are no more than have passed, and no more than its threads had a processor for, so that whatever else the
+    machine does adds nothing.  What only waits takes none: a test of that needs an event.
+    """
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic(), time.process_time()
+
+    def seconds(self) -> float:
+        """Return how many there are by now."""
+        passed, worked = (
+            now - then for now, then in zip((time.monotonic(), time.process_time()), self._begun, strict=True)
+        )
+        return min(passed, worked)
+
+
+def soon(stop: Callable[[], float], at_once: float, at_most: float = math.inf) -> None:
+    """Assert of what is stopped, and says how many seconds that took, that it is at once.
+
+    In one of some tries: in others the machine may be busy with something else.  None may take longer than ``at_most``.
+    """
+    took: list[float] = []
+    while not took or took[-1] > at_once:
+        assert len(took) < 8, f"took {took} seconds to stop"
+        took.append(stop())
+        assert took[-1] < at_most
+
+
+def waited_for(happens: Callable[[], object]) -> bool:
+    """Look again and again whether something happens, and return whether it does."""
+    end = time.monotonic() + PATIENCE
+    while not happens():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 @contextmanager

@@ -17,6 +17,7 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import ExecutionError, QueryInterrupted, QueryTimeout
+from tests.stops import interrupted, soon, waited_for
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'graphdb-duckdb[dask]'")
 
@@ -170,11 +171,17 @@ def test_a_worker_that_is_killed_changes_nothing(db: Any, alone: Any, client: An
     )
     want = alone.query(query).fetchall()
     victim = next(iter(client.run(os.getpid).values()))
-    threading.Timer(0.05, os.kill, (victim, signal.SIGKILL)).start()
+    timer = threading.Timer(0.05, os.kill, (victim, signal.SIGKILL))
+    timer.start()
     assert db.query(query).fetchall() == want
-    client.wait_for_workers(2, timeout=30)
-    assert victim not in client.run(os.getpid).values()
+    timer.join()
+    assert waited_for(lambda: len(others(client, victim)) == 2)
     assert db.query(query).fetchall() == want
+
+
+def others(client: Any, victim: int) -> list[int]:
+    """The processes of workers that answer, but for the one that was killed."""
+    return [pid for pid in client.run(os.getpid, on_error="ignore").values() if pid != victim]
 
 
 def endless(db: Any) -> str:
@@ -184,32 +191,19 @@ def endless(db: Any) -> str:
 def test_a_timeout_stops_the_tasks(db: Any, client: Any) -> None:
     with pytest.raises(QueryTimeout):
         db.query(endless(db), timeout=0.5)
-    assert idle_within(client, 3.0)
+    assert waited_for(lambda: not any(client.processing().values()))
     assert db.query(f"{KNOWS} RETURN count(*) AS n").scalar() > 0
 
 
 def test_an_interrupt_stops_the_tasks(db: Any, client: Any) -> None:
-    asked: list[float] = []
+    def stop() -> float:
+        started = time.monotonic()
+        with interrupted(db, "interrupt", 0.5), pytest.raises(QueryInterrupted):
+            db.query(endless(db))
+        return time.monotonic() - started - 0.5
 
-    def interrupt() -> None:
-        asked.append(time.monotonic())
-        db.interrupt()
-
-    threading.Timer(0.5, interrupt).start()
-    with pytest.raises(QueryInterrupted):
-        db.query(endless(db))
-    assert time.monotonic() - asked[0] < 1.5
-    assert idle_within(client, 3.0)
-
-
-def idle_within(client: Any, seconds: float) -> bool:
-    """Whether no worker has a task any more."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if not any(client.processing().values()):
-            return True
-        time.sleep(0.05)
-    return False
+    soon(stop, 1.5)
+    assert waited_for(lambda: not any(client.processing().values()))
 
 
 def test_progress_is_reported(client: Any, file: Path, shared_out: None) -> None:

@@ -38,7 +38,7 @@ db.query("CREATE CONTINUOUS QUERY near AS MATCH (c:Country)-[:neighbour]->(n) WH
 assert "delta plan" in str(db.query("EXPLAIN CONTINUOUS QUERY near").fetchall())
 with db.watch("near") as watch:
     db.apply([(spain, "neighbour", norway)])
-    added = watch.next(timeout=10).added
+    added = watch.next(timeout=60).added
     assert added.to_pylist() == [{"name": "Norway"}] and polars.DataFrame(added).shape == (1, 1)
 import pandas
 triple = {"s": [spain.iri], "p": ["neighbour"], "o": [norway.iri]}

@@ -69,7 +69,7 @@ def test_the_graph_is_in_the_current_database(kind: str, tmp_path: Path) -> None
             db.query("CREATE CONTINUOUS QUERY names AS MATCH (p:P) RETURN p.k AS k")
             with db.watch("names") as changes:
                 db.query("UNWIND range(1, 5000) AS i CREATE (:P {k: i})")
-                assert changes.next(timeout=10).added.num_rows == 5000  # type: ignore[union-attr]
+                assert changes.next(timeout=60).added.num_rows == 5000  # type: ignore[union-attr]
             result = db.query("MATCH (p:P) RETURN p, p.k AS k")
             db.query("MATCH (p:P) DELETE p")
             assert sorted(row[1] for row in result) == list(range(1, 5001))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import os
 import random
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -21,7 +20,7 @@ from graphdb.common.duckdb.fetch import batches
 from graphdb.common.errors import GraphDBError, NotSupportedError, QueryInterrupted, QueryTimeout
 from graphdb.snapshot.columns import ValueColumn
 from tests.interrupted import interrupted as interrupted_at
-from tests.stops import interrupted
+from tests.stops import Stopwatch, interrupted
 
 SLACK = float(os.environ.get("GRAPHDB_STOPS_SLACK", "2"))
 DRAWN = int(os.environ.get("GRAPHDB_STOPS", "12"))
@@ -95,7 +94,7 @@ def db() -> Iterator[graphdb.Database]:
 
 
 def late(db: graphdb.Database, form: str, how: str, after: float) -> float:
-    """Return how many seconds after the moment to stop a statement did."""
+    """Return for how many seconds a statement worked on after the moment to stop."""
     given: dict[str, object] = (
         {f"p{i}": i for i in range(10_000 if form == "parameters" else 2048)} if "parameters" in form else {}
     )
@@ -105,7 +104,7 @@ def late(db: graphdb.Database, form: str, how: str, after: float) -> float:
         given = {"text": "a" * 100_000}
     if form.startswith("long texts"):
         given = {"long": "bcdefg ä " * 100_000}
-    begun = time.monotonic()
+    watch = Stopwatch()
     try:
         with interrupted(db, how, after):
             db.query(SLOW[form], given, timeout=after if how == "timeout" else 60)
@@ -113,7 +112,7 @@ def late(db: graphdb.Database, form: str, how: str, after: float) -> float:
         stopped = error
     else:
         stopped = None
-    seconds = time.monotonic() - begun - after
+    seconds = watch.seconds() - after
     own = {"timeout": QueryTimeout, "interrupt": QueryInterrupted, "signal": KeyboardInterrupt}
     others = tuple(kind for name, kind in own.items() if name != how)
     assert not isinstance(stopped, others), (form, how, stopped)
@@ -198,10 +197,10 @@ def test_wide_rows_stop_at_their_timeout_wherever_they_are() -> None:
         expected = [(*range(WIDE),)]
         assert db.query(f"MATCH (n:Wide) RETURN {KEYS}").fetchall() == 3 * expected
         for form, text in WIDE_FORMS.items():
-            begun = time.monotonic()
+            watch = Stopwatch()
             with suppress(QueryTimeout):
                 db.query(text, timeout=0.9)
-            assert time.monotonic() - begun < 0.9 + SLACK, form
+            assert watch.seconds() < 0.9 + SLACK, form
         assert db.query(WIDE_FORMS["distinct"]).fetchall() == expected
         assert db.query(WIDE_FORMS["groups"]).fetchall() == [(*expected[0], 3)]
 

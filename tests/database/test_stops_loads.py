@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +18,7 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import LoadError, QueryInterrupted, QueryTimeout
+from tests.stops import PATIENCE, Stopwatch, interrupted, soon
 
 SLACK = 2.0
 """Seconds that a stop may take on a machine under load; on a quiet one it is half a second."""
@@ -66,10 +68,10 @@ def loaded(files: dict[str, Path]) -> Iterator[graphdb.Database]:
 
 def stopped(run: Callable[[], object], after: float) -> None:
     """Run what must be stopped, soon after so many seconds, unless it ends before."""
-    begun = time.monotonic()
+    watch = Stopwatch()
     with suppress(QueryTimeout):
         run()
-    assert time.monotonic() - begun < after + SLACK
+    assert watch.seconds() < after + SLACK
 
 
 @pytest.mark.parametrize("suffix", TEXTS)
@@ -124,6 +126,14 @@ def test_elements_nested_too_deeply_are_refused(tmp_path: Path) -> None:
         assert db.load(deep).triples == 900
 
 
+def seconds_until(db: graphdb.Database, how: str, after: float, load: Callable[..., object]) -> float:
+    """Stop a load or an export that would wait for ever, and return how many seconds it took."""
+    started = time.perf_counter()
+    with interrupted(db, how, after), pytest.raises(QueryTimeout if how == "timeout" else QueryInterrupted):
+        load(timeout=after if how == "timeout" else None)
+    return time.perf_counter() - started
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere nobody waits for a pipe without writers")
 @pytest.mark.parametrize("name", ["slow.nt", "slow.ttl", "slow.csv", "slow"])
 @pytest.mark.parametrize("said", [None, "<e:a> <e:b> <e:c> .\n" * 10_000])
@@ -137,13 +147,8 @@ def test_a_pipe_that_says_nothing_is_not_waited_for(tmp_path: Path, name: str, s
             os.set_blocking(writer, False)
             os.write(writer, said.encode())
         for stop in ("timeout", "interrupt"):
-            started = time.perf_counter()
-            timer = threading.Timer(0.3, db.interrupt)
-            if stop == "interrupt":
-                timer.start()
-            with pytest.raises(QueryTimeout if stop == "timeout" else QueryInterrupted):
-                db.query(f"LOAD '{tmp_path / name}'", timeout=0.3 if stop == "timeout" else None)
-            assert time.perf_counter() - started < 5
+            load = partial(db.query, f"LOAD '{tmp_path / name}'")
+            soon(lambda stop=stop, load=load: seconds_until(db, stop, 0.3, load), 5)  # type: ignore[misc]
         assert db.query("MATCH (n) RETURN count(*)").scalar() == 1
     if writer is not None:
         os.close(writer)
@@ -176,22 +181,16 @@ def test_standard_input_that_says_nothing_is_not_waited_for(
     with graphdb.connect() as db:
         db.query("CREATE (:P)")
         other.write(said.encode())
-        load = {
-            "statement": lambda seconds: db.query(f"LOAD '-'{stated}", timeout=seconds),
-            "call": lambda seconds: db.load("-", format, timeout=seconds),
-            "open stream": lambda seconds: db.load(stream, format, timeout=seconds),
+        load: Callable[..., object] = {
+            "statement": partial(db.query, f"LOAD '-'{stated}"),
+            "call": partial(db.load, "-", format),
+            "open stream": partial(db.load, stream, format),
         }[form]
         for stop in ("timeout", "interrupt"):
-            started = time.perf_counter()
-            if stop == "interrupt":
-                threading.Timer(0.2, db.interrupt).start()
-            seconds = 0.2 if stop == "timeout" else None
-            rescue = threading.Timer(10, lambda: other.write(b"\n" * 100_000))  # the test fails, but it ends
+            rescue = threading.Timer(PATIENCE, lambda: other.write(b"\n" * 100_000))  # the test fails, but it ends
             rescue.start()
-            with pytest.raises(QueryTimeout if stop == "timeout" else QueryInterrupted):
-                load(seconds)
+            soon(lambda stop=stop: seconds_until(db, stop, 0.2, load), 5)  # type: ignore[misc]
             rescue.cancel()
-            assert time.perf_counter() - started < 5
         assert db.query("MATCH (n) RETURN count(*)").scalar() == 1
     readers = [thread for thread in threading.enumerate() if thread.name == "graphdb-read"]
     assert not readers, "what they took of it would be missing in the next statement"
@@ -228,7 +227,7 @@ def test_a_load_of_the_command_line_sees_its_timeout(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
-            assert process.wait(20) == 1
+            assert process.wait(PATIENCE) == 1
             assert "longer than its timeout of 0.2 s" in process.stderr.read()
         finally:
             process.kill()
@@ -267,10 +266,7 @@ def test_a_pipe_that_nobody_reads_is_not_waited_for(tmp_path: Path, name: str, r
     with graphdb.connect() as db:
         db.query("UNWIND range(1, 30000) AS i CREATE (:P {name: toString(i * 7919)})")
         other = os.open(tmp_path / name, os.O_RDONLY | os.O_NONBLOCK) if reader else None
-        started = time.perf_counter()
-        with pytest.raises(QueryTimeout):
-            db.export(tmp_path / name, timeout=0.3)
-        assert time.perf_counter() - started < 5
+        soon(lambda: seconds_until(db, "timeout", 0.3, partial(db.export, tmp_path / name)), 5)
         if other is not None:
             os.close(other)
 
@@ -324,10 +320,10 @@ def test_tables_of_too_many_columns_are_refused(tmp_path: Path, form: str) -> No
         "file": f"'{tmp_path / 'wide.csv'}'",
         "query": f"FROM (SELECT {', '.join(f'1 AS {name}' for name in names)}) AS LABEL X",
     }
-    started = time.perf_counter()
+    watch = Stopwatch()
     with graphdb.connect() as db, pytest.raises(LoadError, match="the table has 20,000 columns"):
         db.query(f"LOAD {sources[form]}")
-    assert time.perf_counter() - started < 20
+    assert watch.seconds() < 20
 
 
 def _wide(columns: int) -> str:

@@ -19,6 +19,7 @@ from graphdb.storage.graph.array_source import ArraySource
 from tests.fuzz import scaled
 from tests.incremental import test_matcher as edges
 from tests.oracle.strategies import source_of
+from tests.stops import Stopwatch
 
 
 @settings(max_examples=scaled(60), deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
@@ -75,15 +76,15 @@ def test_threads_are_stopped_at_once_and_leave_nothing() -> None:
     updates = _edges(vertices, 9_000)
     matcher = IncrementalMatcher(ArraySource([], [], [], vertices), [ring, path], threads=2)
     for action in (lambda: matcher.apply(updates, stop), lambda: matcher.count(updates, [len(updates.labels)], stop)):
-        begun = time.monotonic()
+        watch = Stopwatch()
 
-        def stop(begun: float = begun) -> None:
-            if time.monotonic() - begun > 0.5:
+        def stop(watch: Stopwatch = watch) -> None:
+            if watch.seconds() > 0.5:
                 raise edges.Interrupted
 
         with pytest.raises(edges.Interrupted):
             action()
-        assert time.monotonic() - begun < 10, "half a second of work, and stopping"
+        assert watch.seconds() < 10, "half a second of work, and stopping"
     (first, second) = matcher.apply(Updates([1], [0], [1], [False]))
     assert not len(first.removed)
     assert not len(second.removed)

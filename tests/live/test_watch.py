@@ -13,6 +13,7 @@ from graphdb.common.errors import BindError, GraphDBError, ParameterError, Parse
 from tests.fuzz import scaled
 from tests.live.test_statements import FRIENDS, know
 from tests.live.writes import opened
+from tests.stops import PATIENCE, waited_for
 
 
 def test_changes_come_in_order(tmp_path: Path) -> None:
@@ -23,7 +24,7 @@ def test_changes_come_in_order(tmp_path: Path) -> None:
             assert watch.next(timeout=0) is None
             know(db, "Bob", "Cy")
             db.query("MATCH ({name: 'Ada'})-[e:KNOWS]->() DELETE e")
-            first, second = watch.next(), watch.next(timeout=5)
+            first, second = watch.next(), watch.next(timeout=PATIENCE)
             assert first is not None
             assert second is not None
             assert (first.batch, first.added.to_pylist(), first.removed.num_rows) == (1, [{"a": "Bob", "b": "Cy"}], 0)
@@ -41,20 +42,19 @@ def test_another_thread_waits_and_ends_with_the_database(tmp_path: Path) -> None
     know(db, "Ada", "Bob")
     db.query(f"CREATE CONTINUOUS QUERY friends AS {FRIENDS}")
     seen: list[tuple[int, int]] = []
+    watch = db.watch("friends")
 
     def follow() -> None:
-        seen.extend((change.batch, change.added.num_rows) for change in db.watch("friends"))
+        seen.extend((change.batch, change.added.num_rows) for change in watch)
 
     thread = threading.Thread(target=follow)
     thread.start()
     time.sleep(0.2)
     for number in range(6):
         know((db, other)[number % 2], "Bob", f"x{number}")
-    end = time.monotonic() + 20
-    while len(seen) < 6 and time.monotonic() < end:
-        time.sleep(0.02)
+    assert waited_for(lambda: len(seen) == 6)
     db.close()
-    thread.join(20)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
     other.close()
     assert seen == [(batch, 1) for batch in range(1, 7)]
@@ -72,7 +72,7 @@ def test_a_function_is_called(again: int) -> None:
 
         watch = db.watch(FRIENDS, on_change=note)
         know(db, "Ada", "Bob")
-        assert called.wait(20)
+        assert called.wait(PATIENCE)
         watch.close()
         know(db, "Bob", "Cy")
         assert len(seen) == 1
@@ -85,7 +85,7 @@ def test_a_text_is_a_query_for_as_long_as_it_is_watched(tmp_path: Path, query: s
         with db.watch(query) as watch:
             assert db.query("SHOW CONTINUOUS QUERIES").fetchall() == []
             know(db, "Bob", "Cy")
-            found = watch.next(timeout=5)
+            found = watch.next(timeout=PATIENCE)
             assert found is not None
             assert found.added.num_rows == 1
         assert db.sql("SELECT count(*) FROM _graphdb.continuous_query").scalar() == 0
@@ -108,7 +108,7 @@ def test_what_is_gone_and_what_is_not_there() -> None:
             db.watch("friends", from_batch=2)
         assert "batch 5 on" in str(caught.value.hint)
         with pytest.raises(StorageError, match="batch 1 of 'friends' are gone"):
-            slow.next(timeout=1)
+            slow.next(timeout=PATIENCE)
         with pytest.raises(ParseError, match="unexpected"):
             db.watch("MATCH (a RETURN a")
         with pytest.raises(BindError, match="no continuous query 'frends'"):
@@ -118,7 +118,7 @@ def test_what_is_gone_and_what_is_not_there() -> None:
         watch = db.watch("friends")
         db.query("DROP CONTINUOUS QUERY friends")
         with pytest.raises(StorageError, match="was dropped"):
-            watch.next(timeout=1)
+            watch.next(timeout=PATIENCE)
 
 
 def test_a_watch_never_keeps_a_writer_waiting() -> None:
@@ -130,7 +130,7 @@ def test_a_watch_never_keeps_a_writer_waiting() -> None:
         know(db, "Bob", "Cy")
         assert watch.next(timeout=0.1) is None  # it sees what is committed
         db.query("COMMIT")
-        found = watch.next(timeout=5)
+        found = watch.next(timeout=PATIENCE)
         assert found is not None
         assert found.added.num_rows == 1
 
@@ -143,20 +143,18 @@ def test_a_slow_consumer_gets_all_and_keeps_no_writer_waiting(tmp_path: Path) ->
 
         def slow(change: graphdb.Change) -> None:
             began.set()
-            assert go_on.wait(60)
+            assert go_on.wait(PATIENCE)
             seen.append((change.batch, change.added.to_pylist()[0]["b"]))
 
         db.watch("friends", on_change=slow)
         know(db, "Bob", "x0")
-        assert began.wait(20)
+        assert began.wait(PATIENCE)
         for number in range(1, 8):  # while the consumer is at the first
             know(db, "Bob", f"x{number}")
         db.query("CHECKPOINT")
         assert seen == []
         go_on.set()
-        end = time.monotonic() + 30
-        while len(seen) < 8 and time.monotonic() < end:
-            time.sleep(0.02)
+        assert waited_for(lambda: len(seen) == 8)
         assert seen == [(number + 1, f"x{number}") for number in range(8)]
 
 
@@ -190,7 +188,7 @@ def test_a_query_that_took_the_place_of_another_has_changes_of_its_own() -> None
         assert "from batch 2 on" in str(caught.value.hint)
         know(db, "Cy", "Di")
         with db.watch("friends", from_batch=2) as watch:
-            found = watch.next(timeout=5)
+            found = watch.next(timeout=PATIENCE)
             assert found is not None
             assert (found.removed.to_pylist(), found.added.to_pylist()) == ([{"n": 2}], [{"n": 3}])
             assert repr(watch) == "<Watch of friends: from batch 3 on>"
@@ -210,7 +208,7 @@ def test_a_batch_far_ahead_is_not_waited_for() -> None:
             db.watch(FRIENDS, from_batch=1)
         with db.watch("friends", from_batch=2) as watch:
             know(db, "Cy", "Di")
-            assert watch.next(timeout=5) is not None
+            assert watch.next(timeout=PATIENCE) is not None
         assert db.sql("SELECT count(*) FROM _graphdb.continuous_query").scalar() == 1
 
 
@@ -220,7 +218,7 @@ def test_a_batch_larger_than_the_budget_is_there_until_the_next() -> None:
         db.query(f"CREATE CONTINUOUS QUERY friends WITH (changes = 3) AS {FRIENDS}")
         watch = db.watch("friends")
         db.query("MATCH (a {name: 'Ada'}) UNWIND range(1, 9) AS i CREATE (a)-[:KNOWS]->(:Person {name: 'p' + i})")
-        found = watch.next(timeout=5)
+        found = watch.next(timeout=PATIENCE)
         assert found is not None
         assert found.added.num_rows == 9
         know(db, "Bob", "Cy")

@@ -249,9 +249,12 @@ def test_a_count_along_a_tree_stops(threads: int) -> None:
     with mock.patch.object(tree, "MOST_CACHED", 1):
         plan = make_plan(pattern, graph)
     assert plan.tree is not None
-    control = Control(timeout=0.3)
-    with pytest.raises(QueryTimeout):
-        HostExecutor(threads).count(plan, control)
+    for seconds in (0.3, 3.0, 30.0):  # it is stopped before it begins where others have the processors for so long
+        control = Control(timeout=seconds)
+        with pytest.raises(QueryTimeout):
+            HostExecutor(threads).count(plan, control)
+        if control.rows.sum() > 0:
+            break
     assert control.rows.sum() > 0
     control = Control(cancelled=threading.Event())
     threading.Timer(0.2, control.cancelled.set).start()  # type: ignore[union-attr]

@@ -12,6 +12,7 @@ import graphdb
 from graphdb.common.errors import NotSupportedError
 from tests.fuzz import scaled
 from tests.oracle.routes import in_python
+from tests.stops import Stopwatch
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +80,9 @@ FORMS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
 @pytest.mark.parametrize("form", FORMS)
 def test_large_statements_are_answered(db: graphdb.Database, form: str) -> None:
     text, expected = FORMS[form]
-    assert sorted(map(repr, db.query(text, timeout=60))) == sorted(map(repr, expected))
+    watch = Stopwatch()
+    assert sorted(map(repr, db.query(text, timeout=600))) == sorted(map(repr, expected))
+    assert watch.seconds() < 60
 
 
 @pytest.mark.parametrize("seed", range(scaled(4)))

@@ -358,14 +358,16 @@ def test_on_a_terminal(tmp_path: Path) -> None:
         "PROMPT_TOOLKIT_NO_CPR": "1",
     }
     child = pexpect.spawn(
-        sys.executable, ["-m", "graphdb"], env=environment, encoding="utf-8", timeout=30, dimensions=(40, 100)
+        sys.executable, ["-m", "graphdb"], env=environment, encoding="utf-8", timeout=60, dimensions=(40, 100)
     )
     child.expect("graphdb>")
     child.send("SELECT 6 * 7\rAS answer;\r")
     child.expect(r"42\s")
     child.expect(r"\(1 row, ")
+    child.expect("graphdb>")
     child.send("SELECT nonsense;\r")
     child.expect("\x1b\\[31m[^\x1b]*nonsense")
+    child.expect("graphdb>")  # before it, Ctrl-C would be a signal
     child.send("SELECT 1\x03")
     child.expect("graphdb>")
     child.send(".quit\r")

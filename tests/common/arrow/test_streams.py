@@ -103,15 +103,20 @@ import signal
 connection = duckdb.connect()
 connection.execute("SET threads = 1")
 for _ in range(3):
-    timer = threading.Timer(0.3, connection.interrupt)
-    timer.start()
+    ended = threading.Event()
+    def stop():
+        while not ended.wait(0.3): connection.interrupt()  # one that comes before the statement begins stops nothing
+    thread = threading.Thread(target=stop)
+    thread.start()
     try:
         fetched(connection.sql("SELECT count(*) FROM range(100000) a, range(1000000) b WHERE a.range * b.range = -1"))
     except duckdb.InterruptException:
         pass
     else:
         raise AssertionError
-    timer.join()
+    finally:
+        ended.set()
+        thread.join()
     assert len(fetched(connection.sql("SELECT 1"))) == 1
 """,
 }

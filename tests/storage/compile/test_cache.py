@@ -8,6 +8,7 @@ import platform
 import stat
 import struct
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from graphdb.storage.arrays import batch_kernels
 from graphdb.storage.compile import build, jit, library, sources, warm
 from graphdb.storage.compile.cache import Cache
 from graphdb.storage.compile.entries import Entry
+from tests.stops import PATIENCE
 
 cache = Cache("kernels", 16)
 
@@ -261,15 +263,14 @@ def test_missing_kernels_are_counted(place: Path) -> None:
 
 
 def test_what_takes_long_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    heard: list[str] = []
-    monkeypatch.setattr(compiling._State, "tell", staticmethod(heard.append))
+    heard: Queue[str] = Queue()
+    monkeypatch.setattr(compiling._State, "tell", staticmethod(heard.put))
+    monkeypatch.setattr(compiling, "_AFTER", PATIENCE)
     with compiling.announced("search"):
         assert compiling.now() == "search"
     assert compiling.now() is None
-    assert heard == [], "what is quick is not mentioned"
+    assert heard.empty(), "what is quick is not mentioned"
     monkeypatch.setattr(compiling, "_AFTER", 0.01)
-    import time
-
     with compiling.announced("search"):
-        time.sleep(0.3)
-    assert heard == ["compiling search (once for this machine)…"]
+        assert heard.get(timeout=PATIENCE) == "compiling search (once for this machine)…"
+    assert heard.empty()

@@ -11,12 +11,13 @@ import pytest
 import graphdb
 from graphdb.storage.compile.cache import Cache
 from graphdb.storage.persisted import store
+from tests.stops import PATIENCE
 from tests.storage.persisted.openings import MOMENT
 
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Persist everything, of small files too, in a folder of the test's own."""
+    """Persist everything, of small files too and however busy the disk is, in a folder of the test's own."""
 
     class Own(Cache):
         def folder(self) -> Path:
@@ -26,6 +27,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "LARGE", 0)
     monkeypatch.setattr(store, "SLOW", 0.0)
     monkeypatch.setattr(store, "_SETTLED", MOMENT)
+    monkeypatch.setattr(store, "LONGEST", PATIENCE)
 
 
 @pytest.fixture(scope="session")
