@@ -43,10 +43,16 @@ def _found(node: object) -> frozenset[str]:
     if isinstance(node, ast.Variable):
         return frozenset((node.name,))
     if isinstance(node, LOCAL):  # the list is outside; looked into once, or lists in lists would take time without end
-        inside = _NONE.union(*(_free(part) for part in parts_of(node) if part is not node.source))
+        outside = outside_of(node)
+        inside = _NONE.union(*(_free(part) for part in parts_of(node) if not any(part is one for one in outside)))
         inside -= {node.variable.name, node.accumulator.name if isinstance(node, ast.Reduce) else ""}
-        return inside | _free(node.source)
+        return inside.union(*map(_free, outside))
     return _NONE.union(*map(_free, parts_of(node)))
+
+
+def outside_of(node: ast.ListComprehension | ast.ListPredicate | ast.Reduce) -> tuple[ast.Expression, ...]:
+    """Return the parts of such an expression that do not see the items of its list."""
+    return (node.source, node.start) if isinstance(node, ast.Reduce) else (node.source,)
 
 
 def subqueries_in(node: object) -> Iterator[Subquery]:
@@ -54,7 +60,7 @@ def subqueries_in(node: object) -> Iterator[Subquery]:
     if isinstance(node, SUBQUERIES):
         yield node
     elif isinstance(node, LOCAL):
-        yield from subqueries_in(node.source)
+        yield from subqueries_in(outside_of(node))
     else:
         for part in parts_of(node):
             yield from subqueries_in(part)

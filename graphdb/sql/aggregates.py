@@ -184,6 +184,8 @@ def _extreme(function: str) -> Compile:
             return SqlValue(f"{function}_by({value.sql}, row({keys})){there}", value.type)
         if value.type.base is Base.LIST:
             sort_keys(c, value)  # SQL may have no order of them
+            if value.subquery:  # DuckDB makes such keys of lists, and cannot name a subquery twice
+                raise NotSupportedError("an extreme of lists of what is looked up is found in Python")
         return SqlValue(f"{function}({value.sql})", value.type)
 
     return compile

@@ -385,6 +385,8 @@ class Compiler(ABC):
                 singles.append(named(name, value.type.element))
             else:
                 singles.append(value)
+        if lifted and any(value.subquery for value in singles):
+            raise NotSupportedError("what is looked up is compared with each of several values in Python")
         sql = test(*singles).sql
         for name, value in reversed(lifted):
             sql = some(value.sql, name, sql)

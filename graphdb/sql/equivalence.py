@@ -9,7 +9,7 @@ the least one stands for all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.numeric_keys import key_of_union
@@ -83,10 +83,23 @@ def key(c: Compiler, value: SqlValue) -> str:
 
 def once(c: Compiler, value: SqlValue, make: Callable[[SqlValue], str]) -> str:
     """Return SQL that is made of a value which it names several times, and computes once; without subqueries."""
-    if value.atomic:
-        return make(value)
+    return all_once(c, (value,), make)
+
+
+def all_once(c: Compiler, values: Sequence[SqlValue], make: Callable[..., str]) -> str:
+    """The same of several values, which may have subqueries: a lambda, within which none stands, is given them all."""
+    computed = [value for value in values if not value.atomic]
+    if not computed:
+        return make(*values)
     item = c.fresh()
-    return f"(list_transform([{value.sql}], lambda {item}: {make(named(item, value.type, bases=value.bases))}))[1]"
+    if len(computed) == 1:
+        given, names = computed[0].sql, [item]
+    else:
+        given = f"struct_pack({', '.join(f'v{i} := {value.sql}' for i, value in enumerate(computed))})"
+        names = [f"{item}.v{i}" for i in range(len(computed))]
+    called = dict(zip(computed, names, strict=True))
+    found = [value if value.atomic else named(called[value], value.type, bases=value.bases) for value in values]
+    return f"(list_transform([{given}], lambda {item}: {make(*found)}))[1]"
 
 
 def least(value: SqlValue) -> str:

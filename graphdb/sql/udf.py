@@ -45,7 +45,7 @@ from graphdb.common.values.types import (
 from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import is_node, mapped, walk
-from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables
+from graphdb.pattern.free import SUBQUERIES, Subquery, free_variables, outside_of
 from graphdb.pattern.rename import renamed
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.computing import Beforehand, Computing, Input
@@ -261,7 +261,7 @@ class _Inputs:
         inside = local | {node.variable.name}
         if isinstance(node, ast.Reduce):
             inside |= {node.accumulator.name}
-        around = [node.source, *([node.start] if isinstance(node, ast.Reduce) else [])]
+        around = outside_of(node)
         return mapped(
             node, lambda part: self.rewritten(part, local if any(part is outer for outer in around) else inside)
         )

@@ -183,7 +183,7 @@ class Pattern:
     """Whether the mode is written."""
     repeatable: bool
 
-    def text(self) -> str:
+    def text(self, rest: str = "") -> str:
         path = self.vertices[0].text() + "".join(
             part.text() + vertex.text() for part, vertex in zip(self.parts, self.vertices[1:], strict=True)
         )
@@ -194,7 +194,17 @@ class Pattern:
             prefix = f"{' '.join(counted)} {mode}GROUPS"
         else:
             prefix = f"{self.selector} {mode}".strip()
-        return f"{match} p = {prefix} {path} RETURN p, {', '.join(self.names)}"
+        return f"{match} p = {prefix} {path} {rest or self.returns}"
+
+    @property
+    def returns(self) -> str:
+        return f"RETURN p, {', '.join(self.names)}"
+
+    @property
+    def lists(self) -> list[str]:
+        """The names that are lists."""
+        parts = [part for part in self.parts if not part.nested and not part.single]
+        return [each.name for part in parts for each in (*part.vertices, *part.links)]
 
     @property
     def names(self) -> list[str]:
@@ -394,6 +404,16 @@ def random_pattern(dice: random.Random) -> Pattern:
     return Pattern(tuple(vertices), tuple(parts), mode, selector, written, repeatable)
 
 
+_OF_LISTS = Pattern(
+    (Vertex("a"), Vertex("e")),
+    (Part((Vertex("b"), Vertex("d")), (Link("c", "out"),), 1, 2),),
+    "TRAIL",
+    selector="",
+    written=False,
+    repeatable=False,
+)
+
+
 # --- what a selector keeps -------------------------------------------------------------------------------------------
 
 
@@ -445,8 +465,7 @@ def test_patterns(graphs: list[Graph], seed: int, single: bool, monkeypatch: pyt
         path_by_path(monkeypatch)
     graph.database.query(f"PREFIX forget: <http://what.was/prepared/{single}>")
     dice = random.Random(seed)
-    for _ in range(PATTERNS):
-        pattern = random_pattern(dice)
+    for pattern in (_OF_LISTS, *(random_pattern(dice) for _ in range(PATTERNS))):
         longest = 99 if pattern.mode != "WALK" else 9
         expected = list(every(graph, pattern, longest))
         if len(expected) > 400:
@@ -456,3 +475,8 @@ def test_patterns(graphs: list[Graph], seed: int, single: bool, monkeypatch: pyt
             check(pattern, found, expected)
         except AssertionError as error:
             raise AssertionError(f"{pattern.text()}\n{graph.labels}\n{graph.edges}") from error
+        if pattern.lists and pattern.selector in ("", "ALL"):
+            text = pattern.text(f"WHERE size({pattern.lists[-1]}) > 1 RETURN {pattern.names[0]}.id")
+            at = pattern.names.index(pattern.lists[-1])
+            starts = Counter(vertices[0] for (vertices, _), bound in expected if len(bound[at]) > 1)
+            assert Counter(start for (start,) in graph.database.query(text)) == starts, text

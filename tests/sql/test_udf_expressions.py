@@ -53,6 +53,16 @@ def test_distinct_inputs_are_computed_once(db: graphdb.Database, monkeypatch: py
         ("MATCH (n:P) RETURN date(n.text).year AS y, count(*) AS k ORDER BY y", [(2000, 5), (2001, 5)]),
         ("MATCH (n:P) WITH collect({a: n.id}) AS l RETURN reduce(t = 0, m IN l | t + m.a) AS t", [(45,)]),
         ("UNWIND [[1], 'a', null, 2.5] AS x RETURN x ORDER BY x DESC", [(None,), (2.5,), ("a",), ([1],)]),
+        ("UNWIND [1, ['a', [2.5]], [], null] AS l UNWIND l AS x UNWIND x AS y RETURN y", [(1,), ("a",), (2.5,)]),
+        ("MATCH (n:P) WITH CASE n.id WHEN 1 THEN 1 WHEN 2 THEN 'b' ELSE [] END AS l UNWIND l AS x RETURN x ORDER BY x",
+         [("b",), (1,)]),
+        # What is looked up for an expression stands in a subquery, and in no lambda.
+        ("MATCH (n:P) WHERE range(3, n['id']) >= [3, 4, 5] RETURN n.id AS i ORDER BY i", [(5,), (6,), (7,), (8,), (9,)]),
+        ("MATCH (n:P {id: 4}) RETURN duration.between(date.truncate('year', date('2020-05-01')), "
+         "date({year: 2020, month: n['id']})).months AS m", [(3,)]),
+        ("MATCH (n:P {id: 4}) RETURN max([x IN [n, n] | x.days]) AS m", [([1, 1],)]),
+        ("MATCH (n:P {id: 4}) RETURN [x IN [n, n] | x.id] IN COLLECT { MATCH (m:P) RETURN m.id } AS i", [(False,)]),
+        ("MATCH (n:P {id: 4}) RETURN reduce(t = COUNT { MATCH (m:P) WHERE m.id < n.id }, x IN [1] | t + x) AS t", [(5,)]),
         ("RETURN {a: 1, A: 2} AS m, {a: 1, A: 2}.A AS a, {} AS none", [({"a": 1, "A": 2}, 2, {})]),
         ("MATCH (n:P) RETURN avg(duration({days: n.days, hours: 5})).days AS d, sum(duration({months: n.id})).years AS y",
          [(0, 3)]),

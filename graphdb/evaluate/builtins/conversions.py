@@ -89,10 +89,16 @@ def _or_null(call: Call) -> Call:
     return forgiving
 
 
-def _each(call: Call) -> Call:
+def _each(name: str, call: Call) -> Call:
     """A conversion of lists: null for each item that cannot be converted."""
     one = _or_null(call)
-    return lambda context, node, values: [None if value is None else one(context, node, value) for value in values]
+
+    def each(context: Context, node: ast.Expression, values: Any) -> Any:
+        if not isinstance(values, list):
+            raise wrong(context, node, f"{name} needs a list, found {type_name(values)}")
+        return [None if value is None else one(context, node, value) for value in values]
+
+    return each
 
 
 _CONVERSIONS: Mapping[str, Call] = {
@@ -105,5 +111,5 @@ _CONVERSIONS: Mapping[str, Call] = {
 FORMS: Mapping[str, Call] = {
     **{f"to{name}": call for name, call in _CONVERSIONS.items()},
     **{f"to{name}ornull": _or_null(call) for name, call in _CONVERSIONS.items()},
-    **{f"to{name}list": _each(call) for name, call in _CONVERSIONS.items()},
+    **{f"to{name}list": _each(f"to{name.capitalize()}List", call) for name, call in _CONVERSIONS.items()},
 }

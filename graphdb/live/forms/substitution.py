@@ -8,7 +8,7 @@ from typing import Any
 
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import is_larger, is_node, mapped, walk
-from graphdb.pattern.free import LOCAL, SUBQUERIES, free_variables
+from graphdb.pattern.free import LOCAL, SUBQUERIES, free_variables, outside_of
 
 Scope = Mapping[str, ast.Expression]
 """The names that a clause sees, and what they stand for."""
@@ -85,7 +85,7 @@ class Names:
         inner = {name: value for name, value in scope.items() if name not in local}
         taken = {name for value in inner.values() for name in free_variables(value)}
         inner |= {name: self.given(name) for name in sorted(local & taken)}
-        outside = (node.source, node.start) if isinstance(node, ast.Reduce) else (node.source,)
+        outside = outside_of(node)
 
         def part_of(part: Any) -> Any:
             return self.substituted(part, scope if any(part is each for each in outside) else inner)

@@ -83,7 +83,8 @@ def unroll(matches: tuple[ast.MatchClause, ...], needed: set[str]) -> list[Versi
     needed
         The variables that are named after the match.
     """
-    if not all(_has_versions(path, match, needed) for match in matches for path in match.patterns):
+    asked = needed | variables_in(tuple(match.where for match in matches))
+    if not all(_has_versions(path, match, asked) for match in matches for path in match.patterns):
         return None
     choices = [choice for match in matches for path in match.patterns for choice in _lengths(path, match.mode)]
     combined = 1

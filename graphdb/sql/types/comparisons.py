@@ -15,7 +15,7 @@ from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, MEMBERS, NULL, 
 from graphdb.grammar import syntax as ast
 from graphdb.sql import exact
 from graphdb.sql.compiler import Compiler
-from graphdb.sql.equivalence import once
+from graphdb.sql.equivalence import all_once
 from graphdb.sql.joined import options
 from graphdb.sql.types import maps, temporal
 from graphdb.sql.value import SqlValue, incomparable, instant, member, named, number
@@ -85,7 +85,7 @@ def _compare_lists(c: Compiler, operator: str, left: SqlValue, right: SqlValue) 
     pair = c.fresh()
     items = [named(f"{pair}[{i}]", v.type.element or NULL, bases=v.bases) for i, v in enumerate((left, right), 1)]
     if operator != "=":
-        return _order_lists(c, operator, left, right, pair, items)
+        return all_once(c, (left, right), lambda left, right: _order_lists(c, operator, left, right, pair, items))
     equal = f"list_transform(list_zip({left.sql}, {right.sql}), lambda {pair}: {compare(c, '=', *items)})"
     return (
         f"(CASE WHEN {left.sql} IS NULL OR {right.sql} IS NULL THEN NULL "
@@ -125,7 +125,7 @@ def _compare_choices(c: Compiler, operator: str, left: SqlValue, right: SqlValue
                     cases.append(f"WHEN {test} THEN {compare(c, operator, a, b)}")
         return f"({' '.join(cases)} ELSE {'FALSE' if operator == '=' else 'NULL'} END)"
 
-    return once(c, left, lambda left: once(c, right, lambda right: made(left, right)))
+    return all_once(c, (left, right), made)
 
 
 def _are_related(left: Type, right: Type) -> bool:

@@ -21,6 +21,7 @@ from graphdb.common.values.types import DATE, DATETIME, DURATION, INTEGER, STRIN
 from graphdb.grammar import syntax as ast
 from graphdb.sql import exact
 from graphdb.sql.compiler import Compiler, Forms
+from graphdb.sql.equivalence import all_once
 from graphdb.sql.types import moving
 from graphdb.sql.types.temporal import folded, or_computed
 from graphdb.sql.udf import compute
@@ -33,11 +34,21 @@ _NAMES = ("months", "days", "seconds", "nanoseconds")
 
 def _bound(c: Compiler, value: SqlValue, body: Callable[[str], SqlValue]) -> SqlValue:
     """Return what is made of a value that is named in it more than once."""
-    if value.atomic:
-        return body(value.sql)
-    name = c.fresh()
-    found = body(name)
-    return SqlValue(f"(list_transform([{value.sql}], lambda {name}: {found.sql}))[1]", found.type)
+    return _all_bound(c, (value,), body)
+
+
+def _all_bound(c: Compiler, values: Sequence[SqlValue], body: Callable[..., SqlValue]) -> SqlValue:
+    """The same of several values."""
+    if all(value.atomic for value in values):
+        return body(*(value.sql for value in values))
+    types = []
+
+    def made(*names: SqlValue) -> str:
+        found = body(*(name.sql for name in names))
+        types.append(found.type)
+        return found.sql
+
+    return SqlValue(all_once(c, values, made), types.pop())
 
 
 def _packed(months: str, days: str, seconds: str, nanoseconds: str, of: str) -> SqlValue:
@@ -175,7 +186,7 @@ def _between(unit: str) -> Callable[[Compiler, ast.FunctionCall], SqlValue]:
             apart = f"({ticks.second(b)} - {ticks.first(a)})"
             return _packed("0", "0", *(ticks.clock(apart) if unit in ("between", "inseconds") else ("0", "0")), apart)
 
-        return _bound(c, first, lambda a: _bound(c, second, lambda b: lies(a, b)))
+        return _all_bound(c, (first, second), lies)
 
     return compile
 
@@ -344,19 +355,25 @@ def arithmetic(c: Compiler, operator: str, left: SqlValue, right: SqlValue, node
     if operator in "+-" and b is Base.DURATION:
         if a is Base.DURATION:
             other = right if operator == "+" else negative(c, right)
-            return _bound(c, left, lambda x: _bound(c, other, lambda y: _sum(x, y)))
+            return _all_bound(c, (left, other), _sum)
         if a is Base.DATE:
             sign = "" if operator == "+" else "-"
-            return _bound(c, right, lambda d: SqlValue(moving.day(left.sql, d, sign), DATE))
+            return _all_bound(c, (left, right), lambda day, d: SqlValue(moving.day(day, d, sign), DATE))
         if a in exact.TIMES:
             known = written(c, node.right) or folded(c, node.right)
             by = known if isinstance(known, Duration) else right
             if by is right and not right.parts:
-                return _bound(c, right, lambda d: moving.time(c, left, named(d, DURATION), operator))
+                taken = [left] if left.subquery else []
+
+                def moved(*names: str) -> SqlValue:
+                    value = named(names[0], left.type) if taken else left
+                    return moving.time(c, value, named(names[-1], DURATION), operator)
+
+                return _all_bound(c, (*taken, right), moved)
             return moving.time(c, left, by, operator)
     if operator == "*" and {a, b} == {Base.DURATION, Base.INTEGER}:
         value, times_ = (left, right) if a is Base.DURATION else (right, left)
-        return _bound(c, value, lambda d: _bound(c, times_, lambda k: _times(d, k)))
+        return _all_bound(c, (value, times_), _times)
     if operator in "*/" and a is Base.DURATION and (factor := _factor(c, node.right)) is not None:
         if operator == "/":
             factor = 1 / factor

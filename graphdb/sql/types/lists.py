@@ -30,7 +30,7 @@ from graphdb.pattern.bind import variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.sql.compiler import Compiler, Forms
 from graphdb.sql.constants import list_sql
-from graphdb.sql.equivalence import once
+from graphdb.sql.equivalence import all_once, once
 from graphdb.sql.joined import WHOLE_AND_REAL, alternatives, are_numbers, cast, common, options, type_of
 from graphdb.sql.list_items import ItemRows, listed, quantified
 from graphdb.sql.types import maps, ranges
@@ -61,12 +61,24 @@ def items(c: Compiler, node: ast.Expression) -> SqlValue:
     value = c.anything(node)
     if value.type.base is Base.ANY or lacks_offset(value) or (_are_unlike(value) and not value.many):
         value = compute(c, node, list_of(ANY))
+    if value.type.base is Base.CHOICE and any(each.type.base is Base.LIST for _, each in options(value)):
+        value = _listed(c, value) or compute(c, node, list_of(ANY))
     if value.type.base is Base.NULL:
         return SqlValue("unnest(CAST(NULL AS INTEGER[]))", NULL)
     if value.type.base is not Base.LIST:
         one = f"unnest(CASE WHEN {value.sql} IS NOT NULL THEN [{value.sql}] END)"
         return SqlValue(one, value.type, bases=value.bases)
     return SqlValue(f"unnest({value.sql})", value.type.element or NULL, bases=value.bases)
+
+
+def _listed(c: Compiler, value: SqlValue) -> SqlValue | None:
+    """Return the list of what may be one, or else its only item; None for numbers of several types."""
+    items = _items_of(value)
+    bases = bases_of(items)
+    if are_numbers(bases):
+        return None
+    whole = list_of(type_of(items))
+    return SqlValue(once(c, value, lambda value: _as_items(value, whole)), whole, bases=bases)
 
 
 def _are_unlike(value: SqlValue) -> bool:
@@ -76,16 +88,18 @@ def _are_unlike(value: SqlValue) -> bool:
 
 def appended(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Expression) -> SqlValue:
     """Return a list with another, or with an item, at its end; null where one of the two is."""
-    # Each has some types, of which lists have items, and each other is an item.
-    items = [
-        item_of(each, "") if each.type.base is Base.LIST else each for v in (left, right) for _, each in options(v)
-    ]
+    items = [*_items_of(left), *_items_of(right)]
     bases = bases_of(items)
     if are_numbers(bases):
         raise NotSupportedError("numbers of several types are appended in Python", position=node.span.start)
     whole = list_of(type_of(items))
     first, second = (once(c, v, lambda v: _as_items(v, whole)) for v in (left, right))
     return SqlValue(f"({first} || {second})", whole, bases=bases)  # list_concat takes null for an empty list
+
+
+def _items_of(value: SqlValue) -> list[SqlValue]:
+    """Return what is an item of the types that a value has: of lists their items, and each other."""
+    return [item_of(each, "") if each.type.base is Base.LIST else each for _, each in options(value)]
 
 
 def _as_items(value: SqlValue, whole: Type) -> str:
@@ -171,10 +185,14 @@ def _in(c: Compiler, node: ast.In) -> SqlValue:
                 return SqlValue("(NOT TRUE)", BOOLEAN)  # DuckDB takes no literal behind ORDER BY
             parts = [compare(c, "=", value, c.one(x)) for x in node.collection.items]
             return SqlValue(f"({' OR '.join(parts)})", BOOLEAN)
-        name = c.fresh()
-        equal = compare(c, "=", value, named(name, element))
-        found = some(collection.sql, name, equal)
-        return SqlValue(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found} END", BOOLEAN)
+
+        def compared(value: SqlValue, collection: SqlValue) -> str:
+            name = c.fresh()
+            found = some(collection.sql, name, compare(c, "=", value, named(name, element)))
+            return f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found} END"
+
+        both = value, collection
+        return SqlValue(all_once(c, both, compared) if value.subquery else compared(*both), BOOLEAN)
 
     def fast(value: SqlValue) -> SqlValue:
         plain = element == value.type and element.base in _EQUAL_IF_SAME
