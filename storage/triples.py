@@ -66,7 +66,7 @@ class TripleStore:
     @property
     def size(self) -> int:
         """How many triples there are."""
-        return sum(label.triples for label in self._edge_labels.values())
+        return sum([label.triples for label in self._edge_labels.values()])
 
     def edge_labels(self) -> tuple[int, ...]:
         """All predicates that have a triple, sorted."""

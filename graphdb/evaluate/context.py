@@ -30,6 +30,7 @@ from graphdb.sql.constants import from_numpy, passed_instead
 if TYPE_CHECKING:
     from graphdb.procedures.registry import Procedures
     from graphdb.storage.graph.changes import Changes
+    from graphdb.storage.statistics.known import KnownStatistics
 
 Row = dict[str, Any]
 """Values by name."""
@@ -37,6 +38,9 @@ Item = TypeVar("Item")
 
 _PLAIN = frozenset({bool, int, float, str, type(None)})
 """Types of values that are no vertices, and have none inside."""
+
+_ALWAYS_GIVEN = _PLAIN - {int}
+"""Types of which the evaluator knows every value."""
 
 _OFTEN = 1 << 4
 """Rows that are evaluated between two questions whether to go on: expressions may be long."""
@@ -50,7 +54,7 @@ class Context(StatementNames):
     snapshot_of
         Returns the present snapshot: writing makes the one before stale.
     changed
-        Makes the snapshot stale, by these changes.
+        Makes the snapshot stale, by these changes, after which this is known of the file.
     prepare
         Prepares the subqueries that are run for single rows.
     new_control
@@ -62,7 +66,7 @@ class Context(StatementNames):
     def __init__(
         self,
         snapshot_of: Callable[[], Snapshot],
-        changed: Callable[[Sequence[Changes | None]], None],
+        changed: Callable[[Sequence[Changes | None], KnownStatistics | None], None],
         prepare: Prepare,
         text: str,
         arguments: Mapping[str, object],
@@ -127,8 +131,11 @@ class Context(StatementNames):
 
     def given(self, value: object, node: ast.Expression) -> Any:
         """Return a parameter's value as the evaluator knows it."""
-        if value.__class__ in _PLAIN and (value.__class__ is not int or value in INT64):
+        kind = value.__class__
+        if kind in _PLAIN and (kind is not int or value in INT64):
             return value
+        if kind is list and _ALWAYS_GIVEN.issuperset(map(type, value)):  # type: ignore[call-overload]  # in C
+            return [*value]  # type: ignore[misc]
         value = from_numpy(value)
         match value:
             case bool() | float() | str() | None | Vertex() | Temporal():

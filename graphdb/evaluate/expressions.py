@@ -45,6 +45,8 @@ class Compiler(Evaluator):
 
     def compile(self, node: ast.Expression) -> Evaluate:
         """Return the function from a row to the expression's value."""
+        if type(node) is ast.Parameter:
+            return self._parameter(node)
         check_stop()
         if isinstance(node, SUBQUERIES):
             return self.context.subqueries.value_of(node)

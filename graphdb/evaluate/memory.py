@@ -13,6 +13,9 @@ from graphdb.common.errors import MemoryLimitError
 _EVERY = 0.01
 """Seconds between two looks: some ten megabytes of rows."""
 
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
+"""Bytes of a page of memory, where the system counts in them."""
+
 
 class MemoryWatch:
     """Watches what a process grows by while a statement runs; its growth is the rows', and what is derived for them.
@@ -106,7 +109,7 @@ def resident() -> int:
     try:
         file = os.open("/proc/self/statm", os.O_RDONLY)  # no object that an interrupt could leave open behind it
         try:
-            return int(os.read(file, 256).split()[1]) * os.sysconf("SC_PAGE_SIZE")
+            return int(os.read(file, 256).split()[1]) * _PAGE
         finally:
             os.close(file)
     except OSError:

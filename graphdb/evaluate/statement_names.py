@@ -12,7 +12,6 @@ from graphdb.evaluate.values import Vertex
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.relational.snapshot import Snapshot
-from graphdb.storage.statistics.known import KnownStatistics
 
 LabelTest = Callable[[frozenset[int]], bool]
 
@@ -28,7 +27,8 @@ class StatementNames:
         self.text = text
         self.flush: Callable[[], None] = _nothing
         """Writes what is waiting to the file."""
-        self._keys: dict[ast.KeyName, int] = {}
+        self._keys: dict[int, tuple[ast.KeyName, int]] = {}
+        """Keys by their identity: to hash what is written takes longer than to look it up."""
         self._keys_of_edges: dict[ast.KeyName, int] = {}
         self._written: dict[int, str] = {}
         self._labels: dict[tuple[ast.Word, ...], frozenset[int]] = {}
@@ -58,10 +58,6 @@ class StatementNames:
     def ids(self) -> dict[str, int | None]:
         """The ids of IRIs that were looked up already."""
         return self._snapshot_of().ids
-
-    def known_statistics(self) -> KnownStatistics:
-        """Return what a change of the file need not ask it."""
-        return self._snapshot_of().known_statistics
 
     @property
     def connection(self) -> Connection:
@@ -96,20 +92,26 @@ class StatementNames:
         BindError
             Nothing has it, and the names came with RDF: then it is a mistake.
         """
-        found = self._keys.get(key)
+        known = self._keys.get(id(key))
+        if known is not None:
+            return known[1]
+        names = self.names
+        if (always := names.resolved.get(key)) is not None:
+            return int(always)
+        iri = self.iri_of(key.words, None)
+        found = names.property_with(iri)  # edges of which it is a key have it by the same number
+        if found is not None:
+            names.resolved.put(key, found)
+            return found
+        found = self.new_names.get(iri)
         if found is None:
-            iri = self.iri_of(key.words, None)
-            found = self.new_names.get(iri)
-            if found is None:  # edges of which it is a key have it by the same number
-                found = self.names.property_with(iri)
-            if found is None:
-                found = self._edge_keys().get(iri)
-            if found is None:
-                try:
-                    found = self.names.property(key.words, self.text).id
-                except BindError:
-                    found = self.names.key(key.words, self._edge_keys(), self.text)
-            self._keys[key] = found
+            found = self._edge_keys().get(iri)
+        if found is None:
+            try:
+                found = names.property(key.words, self.text).id
+            except BindError:
+                found = names.key(key.words, self._edge_keys(), self.text)
+        self._keys[id(key)] = key, found
         return found
 
     def edge_key(self, key: ast.KeyName) -> int:

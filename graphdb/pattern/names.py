@@ -12,7 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from typing import Any
 
+from graphdb.common.caches import ByIdentity
 from graphdb.common.errors import BindError, nearest
 from graphdb.common.values.terms import DEFAULT_NAMESPACE, RDF_TYPE, VERTEX, default_iri, default_name
 from graphdb.common.values.types import EXACT_ONLY
@@ -22,6 +24,9 @@ from graphdb.storage.catalog import EdgeLabel, VertexLabel
 
 ABSENT = -1
 """The id of a full IRI that the database does not have: it is in no triple."""
+
+_RESOLVED = 1024
+"""Pieces of syntax of which it is remembered what they name, at most."""
 
 _LOCAL = re.compile(r"[^#/:]*$")
 _PLAIN = re.compile(r"[^\W\d]\w*\Z")
@@ -69,6 +74,9 @@ class Names:
         """Whether all names are the user's own (none came with RDF): then one that nothing has is no mistake, as in
         openCypher, and matches nothing."""
         self._thorough = False
+        self.resolved: ByIdentity[Any] = ByIdentity(_RESOLVED)
+        """What pieces of syntax were found to name, by which piece, but for names that nothing has: states of the same
+        names share it."""
         # The longest namespace wins, so that nested prefixes shorten as far as they can.
         self._namespaces = sorted(((iri, name) for name, iri in self.prefixes.items()), key=lambda p: -len(p[0]))
         iris = {id: label.iri for id, label in self.edge_labels.items()}
@@ -95,8 +103,8 @@ class Names:
         names.edge_labels, names.vertex_labels, names._classes, names.hidden = known, classes, classes, hidden
         return names
 
-    def stay(self, edge_labels: Mapping[int, tuple[int, ...] | None], vertex_labels: Mapping[int, int]) -> bool:
-        """Whether each name stands for what it did, and properties have values of the same types, after some changes.
+    def stand(self, edge_labels: Mapping[int, tuple[int, ...] | None], vertex_labels: Mapping[int, int]) -> bool:
+        """Whether each name stands for what it did, and properties have values of the same kinds, after some changes.
 
         These are what is counted now of the edge labels (:attr:`.EdgeLabel.counts`) and vertex labels that changed.
         """
@@ -104,16 +112,19 @@ class Names:
             known = self.edge_labels.get(id)
             if known is None or row is None or known.counts[6:] != tuple(row[6:]):
                 return False
-            if known.kinds & EXACT_ONLY:  # of these the texts say the types
-                return False
         return all(count and (id in self.vertex_labels or id in self.hidden) for id, count in vertex_labels.items())
+
+    def written_types(self, edge_labels: Iterable[int]) -> frozenset[int]:
+        """Return those of some edge labels whose values have types that only their texts say: they may have changed."""
+        found = ((id, self.edge_labels.get(id)) for id in edge_labels)
+        return frozenset(id for id, known in found if known is not None and known.kinds & EXACT_ONLY)
 
     def strict(self) -> Names:
         """Return these names, where one that nothing has is a mistake, whoever made them, and so is a bare one of the
         database's own that stands before others.
         """
         names = self._with_open(False)
-        names._thorough = True
+        names._thorough, names.resolved = True, ByIdentity(_RESOLVED)
         return names
 
     def lenient(self) -> Names:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 
+from graphdb.common.caches import TextCache
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import Names
 from graphdb.pattern.rename import Node, rewritten
 
 _MAY_HAVE = re.compile(r"\([^\W\d]\w*+\s++`?[^\W\d]\w*+`?\s*+:|\biri\s*+\(\s*+['\"]", re.IGNORECASE)
 _NAME = re.compile(r"(?P<prefix>[^\W\d][\w.-]*+):(?P<local>[^/\s<>\"][^\s<>\"]*+|)\Z")
+
+_LONGEST = 10_000
+"""Characters of a text of which the answer is remembered."""
+
+_KNOWN: TextCache[bool] = TextCache(most=500, characters=100 * _LONGEST)
 
 
 def may_have_prefixed(text: str) -> bool:
@@ -18,7 +24,12 @@ def may_have_prefixed(text: str) -> bool:
     >>> may_have_prefixed("MATCH (x ex:tom)-->() RETURN x"), may_have_prefixed("MATCH (x:Cat) RETURN iri(x)")
     (True, False)
     """
-    return _MAY_HAVE.search(text) is not None
+    found = _KNOWN.get(text)
+    if found is None:
+        found = _MAY_HAVE.search(text) is not None
+        if len(text) <= _LONGEST:
+            _KNOWN.put(text, found)
+    return found
 
 
 def with_iris(statement: Node, names: Names, text: str) -> Node:

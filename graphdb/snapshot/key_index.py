@@ -221,7 +221,9 @@ class KeyIndex:
         self.catch_up(connection)
         values = self._known.values
         if isinstance(values, np.ndarray):
-            begin, end = (int(np.searchsorted(values, value, side)) for side in ("left", "right"))
+            view = values.data  # of which Python finds single numbers sooner than NumPy
+            begin = bisect_left(view, value)
+            end = bisect_right(view, value, begin)
         else:
             numbers, text = range(len(values)), value.encode()
             begin, end = (cut(numbers, text, key=self._encoded) for cut in (bisect_left, bisect_right))

@@ -27,8 +27,9 @@ class Naming:
         missing = [iri for iri in iris if iri not in new]
         if missing:
             ours = [iri for iri in (RDF_TYPE, VERTEX) if iri not in new]  # asked for soon
-            wanted = [*ours, *(iri for iri in missing if iri not in ours)]
-            known = {iri: id for iri in wanted if (id := self._context.ids.get(iri)) is not None}
+            wanted = [*ours, *[iri for iri in missing if iri not in ours]]
+            ids = self._context.ids
+            known = {iri: id for iri in wanted if (id := ids.get(iri)) is not None}
             if missing := [iri for iri in wanted if iri not in known]:
                 known.update(zip(missing, self._update.resources(missing), strict=True))
                 self._context.ids.update(known)
@@ -51,8 +52,13 @@ class Naming:
         """Return the edge label of an edge pattern that is written."""
         assert isinstance(labels, ast.LabelChain)
         names = self._context.names
+        if (always := names.resolved.get(labels)) is not None:
+            return int(always)
         found = self._known(lambda: names.edge_label(labels.words, self._context.text).id)
-        return found if found is not None else self.ids(self._context.iri_of(labels.words, None))[0]
+        if found is None:
+            return self.ids(self._context.iri_of(labels.words, None))[0]
+        names.resolved.put(labels, found)
+        return found
 
     def labels(self, labels: ast.LabelExpression | None) -> frozenset[int]:
         """Return the vertex labels of an expression that is written."""
@@ -63,11 +69,18 @@ class Naming:
                 return frozenset().union(*map(self.labels, labels.operands))
             case ast.LabelChain():
                 names = self._context.names
-                found = set()
-                for words in names.chains(labels.words):
-                    known = self._known(lambda words=words: names.vertex_label(words, self._context.text).id)
-                    found.add(known if known is not None else self.ids(self._context.iri_of(tuple(words), None))[0])
-                return frozenset(found)
+                always: frozenset[int] | None = names.resolved.get(labels)
+                if always is not None:
+                    return always
+                chains, text = names.chains(labels.words), self._context.text
+                known = [self._known(lambda words=words: names.vertex_label(words, text).id) for words in chains]
+                found = frozenset(
+                    self.ids(self._context.iri_of(tuple(words), None))[0] if id is None else id
+                    for words, id in zip(chains, known, strict=True)
+                )
+                if None not in known:
+                    names.resolved.put(labels, found)
+                return found
         raise BindError("only labels can be written", text=self._context.text, position=labels.span.start)
 
     def _known(self, find: Callable[..., int]) -> int | None:

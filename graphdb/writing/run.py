@@ -57,7 +57,7 @@ class Writing(Explaining):
             with state.connection.guard() as raw, state.connection.guard(self._left()):
                 state.admit()
                 self._begin = lambda: stack.enter_context(state.writing())
-                update = state.update(raw, self._context.known_statistics())
+                update = state.update(raw, state.known_statistics())
                 self._work = Work(self._context, self._tables, update, Naming(self._context, update), self._materialize)
                 self._writer = RowWriter(self._work)
                 self._reader = RowReader(self._writer, LEAST)

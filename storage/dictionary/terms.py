@@ -112,7 +112,8 @@ class Numbering:
             table: hash_index.HashIndex(connection, views, table, base, *_COLUMNS[table], (hashes or {}).get(table))
             for table, base in _BASES.items()
         }
-        self._kinds = Kinds(connection)
+        self.kinds = Kinds(connection)
+        """Kinds of the literals that were asked for and that :meth:`store` has written, unless they were many."""
 
     @property
     def first_new(self) -> int:
@@ -130,13 +131,6 @@ class Numbering:
     def first_new_literal(self) -> int:
         """Literals from this id on are of this transaction."""
         return self._first.get("literal", sys.maxsize)
-
-    def kinds_of(self, ids: Ids) -> tuple[NDArray[np.bool_], Ids]:
-        """Return which literals of some ids (int64) have a :class:`Kind` that is known, and the kinds; 0 for others.
-
-        Those are known that were asked for and :meth:`store` has written, unless they were many.
-        """
-        return self._kinds.of(ids)
 
     @property
     def next_literal(self) -> int:
@@ -297,7 +291,7 @@ class Numbering:
                 execute(self._connection, f"INSERT INTO _graphdb.{table} {rows}")
                 execute(self._connection, f"DROP TABLE {source}")
                 if table == "literal":
-                    self._kinds.expect(before, self._next[table])
+                    self.kinds.expect(before, self._next[table])
         if not may_wait:
             self.insertions.run()
         self._stored.update(self._next)
@@ -324,7 +318,7 @@ class Numbering:
             sql = f"INSERT INTO _graphdb.literal {typed_literals(source, {*written['datatype']})} RETURNING id, kind"
             given = {"id": ids, **{name: [*texts] for name, texts in written.items()}}
             kinds = [kind for _, kind in sorted(execute(self._connection, sql, given).fetchall())]
-        self._kinds.add(ids, kinds)
+        self.kinds.add(ids, kinds)
         return list(zip(ids, kinds, strict=True))
 
     def _append_small(self, table: str, terms: Sequence[Any]) -> None:
@@ -364,7 +358,7 @@ class Numbering:
                 found[place] = known.get(key)
         if table == "literal":
             there = [row for row in found if row is not None]
-            self._kinds.add([id for id, _ in there], [kind for _, kind in there])
+            self.kinds.add([id for id, _ in there], [kind for _, kind in there])
         new = [place for place, row in enumerate(found) if row is None]
         if new:
             if asked:
@@ -401,7 +395,7 @@ class Numbering:
                 with self._keys[table].narrowed(source, given, len(terms), before) as place:
                     found = look(*place, "known.id, known.kind" if table == "literal" else "known.id")
                 if table == "literal":
-                    self._kinds.add(found["id"], found["kind"])
+                    self.kinds.add(found["id"], found["kind"])
             if first > before:
                 look(f"temp._graphdb_new_{table}", {}, "known.id")
         new = np.flatnonzero(ids < 0)
@@ -419,7 +413,7 @@ class Numbering:
         [(added,)] = execute(self._connection, f"INSERT INTO _graphdb.{table} {rows}", parameters).fetchall()
         self._next[table] += int(added)
         if table == "literal":
-            self._kinds.expect(self._stored[table], self._next[table])
+            self.kinds.expect(self._stored[table], self._next[table])
         self._stored[table] = self._next[table]
 
     def _stage(self, table: str, fresh: arrow.Table, *, create: bool) -> None:

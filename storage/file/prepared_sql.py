@@ -35,10 +35,11 @@ class Insertions:
     def add(self, table: str, columns: Columns) -> None:
         """Let rows of a table of the graph wait; those that wait for the same table are inserted."""
         self.run(table)
-        given = {name: [*values] for name, values in columns.items() if any(value is not None for value in values)}
+        listed = [(name, [*values]) for name, values in columns.items()]
+        given = {name: values for name, values in listed if values.count(None) < len(values)}
         # Types are the values' own, for to look up those that are named takes DuckDB a tenth of the statement, and each
         # column has a name, for without one DuckDB writes the values out as its name.
-        lists = ", ".join(f"unnest(?) AS c{i}" for i in range(len(given)))
+        lists = ", ".join([f"unnest(?) AS c{i}" for i in range(len(given))])
         sql = f"INSERT INTO _graphdb.{table} ({', '.join(given)}) SELECT {lists}"
         self._waiting[table] = sql, [*given.values()]
 
@@ -48,7 +49,7 @@ class Insertions:
             return
         *others, (last, _) = waiting = [*self._waiting.values()]
         self._waiting.clear()
-        first = ", ".join(f"first{i} AS ({sql})" for i, (sql, _) in enumerate(others))
+        first = ", ".join([f"first{i} AS ({sql})" for i, (sql, _) in enumerate(others)])
         sql = f"WITH {first} {last}" if others else last
         execute(self._connection, sql, [value for _, given in waiting for value in given])
 

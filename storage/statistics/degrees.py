@@ -12,6 +12,7 @@ and all is dropped where they are not known, or are rolled back.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
@@ -227,7 +228,7 @@ class Table:
     What is noted, what changed before it and what was read are three levels: each is merged into the next.
     """
 
-    __slots__ = ("_changed", "_counts", "_first", "_keys", "_noted", "_read_bytes", "_since")
+    __slots__ = ("_changed", "_counts", "_first", "_keys", "_noted", "_read_bytes", "_since", "_views")
 
     def __init__(self, first: int, keys: NDArray[Any], counts: NDArray[Any]) -> None:
         self._first = first
@@ -236,6 +237,8 @@ class Table:
         self._since, self._changed = _NONE
         self._noted: dict[int, tuple[int, int]] = {}
         """What changed last, by vertex."""
+        self._views: tuple[tuple[memoryview, memoryview, int], ...] | None = None
+        """Both sorted levels, in which Python finds a number sooner than NumPy, and the first; None: to be made."""
 
     @classmethod
     def read(cls, connection: duckdb.DuckDBPyConnection, direction: int, label: int) -> Table:
@@ -284,15 +287,15 @@ class Table:
     def look_at(self, vertex: int) -> tuple[int, int]:
         """Do so for one vertex."""
         triples, literals = self._noted.get(vertex, (0, 0))
-        for keys, counts, key in (
-            (self._keys, self._counts, vertex - self._first),
-            (self._since, self._changed, vertex),
-        ):
-            if len(keys) and 0 <= key <= keys[-1]:
-                at = int(keys.searchsorted(keys.dtype.type(key)))
-                if keys[at] == key:
-                    more, *others = counts[at].tolist()
-                    triples, literals = triples + more, literals + sum(others)
+        if self._views is None:
+            levels = (self._keys, self._counts, self._first), (self._since, self._changed, 0)
+            self._views = tuple((keys.data, counts.data, first) for keys, counts, first in levels)
+        for keys, counts, first in self._views:
+            at = bisect_left(keys, vertex - first)
+            if at < len(keys) and keys[at] == vertex - first:
+                triples += counts[at, 0]
+                if counts.shape[1] > 1:  # type: ignore[index]
+                    literals += counts[at, 1]
         return triples, literals
 
     def note(self, vertex: int, triples: int, literals: int) -> None:
@@ -319,7 +322,7 @@ class Table:
             since, counted = np.empty(len(new), np.int64), np.empty((len(new), 2), np.int64)
             since[new], since[~new] = vertices[~there], self._since
             counted[new], counted[~new] = counts[~there], self._changed
-            self._since, self._changed = since, counted
+            self._since, self._changed, self._views = since, counted, None
         if len(self._since) * _SHARE > len(self._keys):
             self._merge()
 
@@ -337,7 +340,7 @@ class Table:
         self._first = int(vertices[0]) if len(vertices) else 0
         self._keys, self._counts = _small(vertices - self._first), _small(counts)
         self._read_bytes = self._keys.nbytes + self._counts.nbytes
-        self._since, self._changed = _NONE
+        (self._since, self._changed), self._views = _NONE, None
 
 
 def _small(numbers: Ints) -> NDArray[Any]:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.small_joins import Ints
 from graphdb.storage.graph.degree_sketch import IN, OUT
@@ -72,8 +70,9 @@ def _ends(known: StatisticsLookup, triples: list[Row]) -> list[_End] | None:
         count, _ = counts.get((label, IN, object), (0, 0))
         counts[label, IN, object] = count + 1, 0
     found = []
+    fresh, fresh_literals = known.first_fresh
     for (label, direction, vertex), (count, literals) in counts.items():
-        if known.is_fresh(vertex):
+        if vertex >= (fresh if vertex < LITERAL_BASE else fresh_literals):
             found.append(_End(label, direction, vertex, 0, count, literals))
             continue
         before = known.degree_in_memory(direction, label, vertex)
@@ -85,9 +84,8 @@ def _ends(known: StatisticsLookup, triples: list[Row]) -> list[_End] | None:
 
 def _edge_labels(known: StatisticsLookup, before: dict[int, Row], ends: list[_End]) -> dict[int, Row]:
     """Return the rows of edge labels by now: see the columns of ``edge_label``."""
-    new = [e.vertex for e in ends if e.direction == IN and not e.before and e.vertex >= LITERAL_BASE]
-    kinds = known.kinds(np.array(new, np.int64))
-    bits = dict(zip(kinds.literals.tolist(), kinds.bits.tolist(), strict=True))
+    new = [vertex for _, direction, vertex, had, _, _ in ends if vertex >= LITERAL_BASE and direction == IN and not had]
+    bits = known.bits_of_kinds(new)
     for label, direction, vertex, had, has, literals in ends:
         row = before[label]
         if direction == OUT:
@@ -122,7 +120,8 @@ def _pairs(known: StatisticsLookup, ends: list[_End], triples: list[Row]) -> lis
     come = [(s, c) for label, s, c in triples if label == known.typed and c < LITERAL_BASE]
     if not all(known.is_fresh(subject) for subject, _ in come):
         return None
-    there = sorted({e.vertex for e in ends if e.vertex < LITERAL_BASE and not known.is_fresh(e.vertex)})
+    fresh, _ = known.first_fresh
+    there = sorted({vertex for _, _, vertex, _, _, _ in ends if vertex < LITERAL_BASE and vertex < fresh})
     classes = known.classes_in_memory(there, come)
     if classes is None:
         return None

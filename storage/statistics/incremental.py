@@ -30,13 +30,14 @@ from graphdb.storage.arrays.small_joins import (
     rows_of_columns,
     summed,
 )
+from graphdb.storage.dictionary.literal_kinds import Kinds
 from graphdb.storage.file.prepared_sql import Insertions, execute
 from graphdb.storage.graph.changes import Changes, Counted
 from graphdb.storage.graph.degree_sketch import IN, OUT
 from graphdb.storage.statistics import few_triples, tables
 from graphdb.storage.statistics import labels as statistics
 from graphdb.storage.statistics.few_triples import Counts
-from graphdb.storage.statistics.known import KindBits, KindsOf, KnownStatistics, StatisticsLookup
+from graphdb.storage.statistics.known import KindBits, KnownStatistics, StatisticsLookup
 
 if TYPE_CHECKING:
     import duckdb
@@ -102,7 +103,7 @@ def change(
     fresh: int,
     fresh_literals: int,
     cached: KnownStatistics | None = None,
-    kinds_of: KindsOf | None = None,
+    kinds: Kinds | None = None,
     insertions: Insertions | None = None,
 ) -> Counted:
     """Add what some triples change that came and went; return what is counted now.
@@ -116,17 +117,15 @@ def change(
         Resources, and literals, from these ids on were in no triple before.
     cached
         What is known of the file as it was before.
-    kinds_of
-        Tells the kinds of literals that it knows: see :meth:`.Numbering.kinds_of`.
+    kinds
+        Those of literals that are known: see :attr:`.Numbering.kinds`.
     """
     cached, waiting = cached or KnownStatistics(), insertions or Insertions(connection)
     typed = cached.typed
     if typed is None:
         waiting.run("resource")  # rdf:type may be new
         typed = statistics.type_label(connection)
-    known = StatisticsLookup(
-        connection, -1 if typed is None else typed, fresh, fresh_literals, cached, kinds_of, waiting
-    )
+    known = StatisticsLookup(connection, -1 if typed is None else typed, fresh, fresh_literals, cached, kinds, waiting)
     few = len(changes.added) <= few_triples.MOST and not len(changes.removed) and typed is not None
     counts = few_triples.counted(known, changes.added) if few else None
     if counts is None:
@@ -145,6 +144,7 @@ def change(
         log.append(connection, rows, waiting)
         waiting.run()
         statistics.merge_pairs(connection, typed, *listed_rows(tables.columns_of("label_pair"), differences))
+        log.merged("label_pair")
         rows, pairs = {}, None
     log.append(connection, rows, waiting)
     if insertions is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays import small_joins
 from graphdb.storage.arrays.small_joins import Ints, among, each_number, in_list, looked_up, rows_of
 from graphdb.storage.arrays.sorted_sets import places
+from graphdb.storage.dictionary.literal_kinds import Kinds
 from graphdb.storage.file.prepared_sql import Insertions, execute
 from graphdb.storage.graph.changes import Counted
 from graphdb.storage.graph.degree_sketch import IN, OUT
@@ -31,9 +32,6 @@ _NO_IDS: Ints = np.empty(0, np.int64)
 
 _APART = 4
 """Rows that are looked for one by one."""
-
-KindsOf: TypeAlias = Callable[[Ints], tuple[NDArray[np.bool_], Ints]]
-"""Tells which literals have a known kind, and the kinds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,12 +109,12 @@ class StatisticsLookup:
         fresh: int,
         fresh_literals: int,
         cached: KnownStatistics,
-        kinds_of: KindsOf | None,
+        kinds: Kinds | None,
         insertions: Insertions,
     ) -> None:
         self._connection, self._insertions = connection, insertions
         self.typed = typed
-        self._known, self._kinds_of = cached, kinds_of
+        self._known, self._kinds = cached, kinds
         self._fresh, self._fresh_literals = fresh, fresh_literals
 
     def triples(self) -> duckdb.DuckDBPyConnection:
@@ -132,6 +130,11 @@ class StatisticsLookup:
         return new
 
     # --- what is in memory, of single vertices and labels
+
+    @property
+    def first_fresh(self) -> tuple[int, int]:
+        """The resource, and the literal, from which on they were in no triple before."""
+        return self._fresh, self._fresh_literals
 
     def is_fresh(self, vertex: int) -> bool:
         """Whether a vertex was in no triple before."""
@@ -183,12 +186,20 @@ class StatisticsLookup:
             return rows_of(execute(self._connection, f"{rows} IN ({places})", given))
         return rows_of(execute(self._connection, " UNION ALL ".join([f"{rows} = ?"] * len(ids)), ids.tolist()))
 
+    def bits_of_kinds(self, literals: Sequence[int]) -> dict[int, int]:
+        """Return the kinds of a handful of literals, as bits."""
+        handful = None if self._kinds is None else self._kinds.of_handful(literals)
+        if handful is not None:
+            return {literal: 1 << kind for literal, kind in handful.items()}
+        found = self.kinds(np.array(literals, np.int64))
+        return dict(zip(found.literals.tolist(), found.bits.tolist(), strict=True))
+
     def kinds(self, vertices: Ints, told: Ints = _NO_IDS, bits: Ints = _NO_IDS) -> KindBits:
         """Find out the kinds of the literals among some vertices; of some that are ``told``, they are known as bits."""
         literals = each_number(vertices[vertices >= LITERAL_BASE])
         known, kinds = np.zeros(len(literals), bool), np.zeros(len(literals), np.int64)
-        if self._kinds_of is not None:
-            known, kinds = self._kinds_of(literals)
+        if self._kinds is not None:
+            known, kinds = self._kinds.of(literals)
         found = KindBits(literals, 1 << kinds)
         if len(told) and not known.all():
             order = np.argsort(told)

@@ -10,6 +10,7 @@ long as to find one of them, and a third of what it takes for four.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -85,6 +86,15 @@ class Pairs:
             found.append(objects)
         return found
 
+    def objects_of(self, subject: int) -> set[int]:
+        """Return the objects of one subject."""
+        view = self._subjects.data  # of which Python finds single numbers sooner than NumPy
+        begin = bisect_left(view, subject)
+        objects = set(self._objects[begin : bisect_right(view, subject, begin)].tolist())
+        for object, there in self._changed.get(subject, {}).items():
+            (objects.add if there else objects.discard)(object)
+        return objects
+
     def change(self, come: Ints, gone: Ints) -> None:
         """Take pairs away that went, then add those that came: int64 [pairs, 2] each."""
         changes = self._changes + len(come) + len(gone)
@@ -154,8 +164,8 @@ class PairBlocks:
 
     def objects(self, subjects: Ints) -> list[set[int]]:
         """Return the objects of each of some subjects whose blocks are read."""
-        at = (subjects // self._width).tolist()
-        return [self._blocks[each].objects(subjects[i : i + 1])[0] for i, each in enumerate(at)]
+        blocks, width = self._blocks, self._width
+        return [blocks[subject // width].objects_of(subject) for subject in subjects.tolist()]
 
     def change(self, come: Ints, gone: Ints) -> None:
         """Take pairs away that went, then add those that came, where their blocks are read."""

@@ -12,7 +12,7 @@ into all tables at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphdb.storage.file.prepared_sql import Insertions, execute, filled, has_rows
@@ -38,8 +38,8 @@ STATISTICS = tuple(_SUMS)
 _NUMBERS = {table: number for number, table in enumerate(_SUMS)}
 """The number of each table in rows of the log."""
 
-MOST = 1 << 14
-"""Characters that the log may have of a table before they are merged."""
+MOST = 1 << 16
+"""Characters that the log may have of a table before they are merged, which takes some 4 ms: to read them takes 1."""
 
 
 class Log:
@@ -50,7 +50,7 @@ class Log:
     def __init__(self, *, empty: bool = False) -> None:
         self._lengths: dict[str, int] | None = {} if empty else None
         """Characters of the log, by their start: :func:`_start`, or another where there are rows of several tables."""
-        self._pairs = 0
+        self._pairs: int | None = 0 if empty else None
         self._filled: dict[tuple[str, ...], list[str]] = {}
 
     def filled(self, connection: duckdb.DuckDBPyConnection, *others: str) -> list[str]:
@@ -62,13 +62,13 @@ class Log:
     def pairs(self, connection: duckdb.DuckDBPyConnection) -> int:
         """Return how many rows of pairs there are at most, with those of the log."""
         if self._lengths is None:
-            self._lengths = dict(execute(connection, _LENGTHS).fetchall())
+            self._lengths, self._pairs = dict(execute(connection, _LENGTHS).fetchall()), None
+        if self._pairs is None:
             logged = "(SELECT 0)"
             if not self._lengths.keys().isdisjoint(_starts("label_pair")):
                 logged = f"(SELECT count(*) FROM ({_logged('label_pair')}))"
-            [(self._pairs,)] = execute(
-                connection, f"SELECT (SELECT count(*) FROM _graphdb.label_pair) + {logged}"
-            ).fetchall()
+            [(found,)] = execute(connection, f"SELECT (SELECT count(*) FROM _graphdb.label_pair) + {logged}").fetchall()
+            self._pairs = int(found)
         return self._pairs
 
     def append(
@@ -82,19 +82,28 @@ class Log:
         Rows (with the columns that :func:`columns_of` names) of labels without a triple or a vertex are zeros
         behind their ids.  The change waits among the ``insertions``; a table whose log has grown long is merged.
         """
-        self.pairs(connection)
+        pairs = self.pairs(connection)
         assert self._lengths is not None
         texts = {table: f" {[[_NUMBERS[table], *row] for row in some]}" for table, some in rows.items() if len(some)}
         if not texts:
             return
         insertions.add("counted", {"rows": [*texts.values()]})
-        self._pairs += len(rows.get("label_pair", ()))
+        self._pairs = pairs + len(rows.get("label_pair", ()))
         for table, text in texts.items():
             self._lengths[_start(table)] = self._lengths.get(_start(table), 0) + len(text)
         length, longest = max((self._lengths.get(_start(table), 0), table) for table in _SUMS)
         if length > MOST:
             insertions.run("counted")
-            merge_log(connection, longest)
+            merge_log(connection, longest, self._lengths)
+            self.merged(longest)
+
+    def merged(self, table: str) -> None:
+        """Note that what the log had of a table was merged into it."""
+        if table == "label_pair":  # of several rows of a pair one is left
+            self._pairs = None
+        if self._lengths is not None and all(start.startswith(" ") for start in self._lengths):
+            self._lengths[_start(table)] = 0
+        else:  # rows of several tables were merged into all
             self._lengths = None
 
 
@@ -167,9 +176,12 @@ def _added_up(table: str, rows: str) -> str:
     return f"SELECT {', '.join(keys)}, {added} FROM {rows} GROUP BY ALL"
 
 
-def merge_log(connection: duckdb.DuckDBPyConnection, table: str | None = None) -> None:
-    """Merge the log into the tables, or what it has of one into that."""
-    starts = {start for (start,) in execute(connection, "SELECT DISTINCT rows[:4] FROM _graphdb.counted").fetchall()}
+def merge_log(
+    connection: duckdb.DuckDBPyConnection, table: str | None = None, starts: Collection[str] | None = None
+) -> None:
+    """Merge the log into the tables, or what it has of one into that; ``starts`` are what its texts begin with."""
+    if starts is None:
+        starts = {each for (each,) in execute(connection, "SELECT DISTINCT rows[:4] FROM _graphdb.counted").fetchall()}
     several = any(start.startswith(_SEVERAL) for start in starts)
     for each in _SUMS if several or table is None else (table,):
         if several or _start(each) in starts:

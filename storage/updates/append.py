@@ -233,7 +233,7 @@ class Appender:
         elif self.changes is not None:
             fresh, literals = self.terms.first_new, self.terms.first_new_literal
             if self._new:
-                incremental.change(self._connection, self.changes, fresh, literals, self._known, self.terms.kinds_of)
+                incremental.change(self._connection, self.changes, fresh, literals, self._known, self.terms.kinds)
         elif self._new is not None:
             literals = self.changes is None or self.changes.literals
             fresh, new_literals = self.terms.first_new, self.terms.first_new_literal

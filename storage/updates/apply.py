@@ -369,7 +369,7 @@ class Update:
                 self._fresh,
                 self._fresh_literals,
                 self._known,
-                self._terms.kinds_of,
+                self._terms.kinds,
                 self._insertions,
             )
             self._known = self._known.after(counted)

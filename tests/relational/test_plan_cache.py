@@ -252,6 +252,33 @@ def test_the_same_query_is_prepared_once(db: graphdb.Database, monkeypatch: pyte
         assert fresh.query(text, **given).fetchall() == after
 
 
+def test_lists_that_come_leave_plans_that_read_none(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only its text says of which type a list is: what reads lists is prepared anew, nothing else is."""
+    anew = prepared(db, monkeypatch)
+    others = ["MATCH (a:A)-[:r]->(b) RETURN b.n ORDER BY b.n", "MATCH (a:A {n: 2}) RETURN a.n"]
+    reading = [
+        "MATCH (t:T) RETURN t.tags AS x",
+        "MATCH (t:T) RETURN t",
+        "MATCH (t:T) RETURN properties(t) AS x",
+        "MATCH (t:T) WHERE t.tags[0] = 1 OR t.tags[0] = 'a' RETURN t.tags[0] AS x",
+        "MATCH (t:T) UNWIND t.tags AS x RETURN x",
+        "MATCH (t:T) WITH t, size(t.tags) AS n RETURN n, [x IN t.tags | x] AS x",
+        "MATCH (t:T)-[:s]->(u:T) RETURN head(t.tags) AS x, u.tags AS y",
+    ]
+    db.query("CREATE (:T {tags: [1]})-[:s]->(:T {tags: [2]})")
+    for tags in ([1], ["a", "b"], [1.5, 2], [], [[1]], [True]):
+        for text in (*others, *reading):
+            db.query(text)
+        first = len(anew)
+        db.query("CREATE (:T {tags: $tags})-[:s]->(:T {tags: $tags})", tags=tags)
+        for text in others:
+            db.query(text)
+        assert len(anew) == first
+        found = [sorted(map(repr, db.query(text))) for text in reading]
+        db._state.plans.clear()
+        assert [sorted(map(repr, db.query(text))) for text in reading] == found
+
+
 def test_a_count_is_found_by_its_text_alone(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     for text, value in (("MATCH (a:A) RETURN count(*)", 3), ("\n MATCH (a:A)-[:r]->() RETURN count(*) ;", 2)):
         assert [db.query(text).scalar() for _ in range(2)] == [value, value]

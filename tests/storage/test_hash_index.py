@@ -94,7 +94,7 @@ def test_terms_are_numbered_as_by_a_dict(steps: list[Any], limits: dict[str, Any
                 ids = numbering.literals(*(arrow.array(column, arrow.STRING) for column in columns))
                 assert ids.tolist() == numbered(literals, values, LITERAL_BASE)
                 numbering.store()
-                known, found = numbering.kinds_of(np.append(ids, LITERAL_BASE + 500))
+                known, found = numbering.kinds.of(np.append(ids, LITERAL_BASE + 500))
                 assert known.tolist() == [True] * len(ids) + [False]
                 assert found.tolist() == [SORTS[i % 3][2] for i in values] + [0]
             numbering.store()
@@ -207,7 +207,7 @@ def test_kinds_are_kept_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
         columns = zip(*map(literal, values), strict=True)
         ids = numbering.literals(*(arrow.array(column, arrow.STRING) for column in columns))
         numbering.store()
-        known.append(numbering.kinds_of(ids)[0].all())
+        known.append(numbering.kinds.of(ids)[0].all())
     assert known == [True, True, False, True]
     connection.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
+from functools import lru_cache
 from urllib.parse import quote, unquote
 
 LITERAL_BASE = 1 << 40
@@ -96,6 +97,7 @@ VALUE_SQL = dict.fromkeys(Kind, "{0}.text") | {
 ``moment`` has dates by days since 1970, and times by microseconds since then or since midnight."""
 
 
+@lru_cache(1024)
 def default_iri(name: str) -> str:
     """Return the IRI of a name that no RDF gave one.
 

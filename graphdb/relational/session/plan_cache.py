@@ -97,8 +97,11 @@ class Reads(Protocol):
     def concerned(self, changes: Iterable[Changes], type_label: int | None, resources: int) -> bool:
         """Whether some changes concern it, of a graph of so many resources before."""
 
-    def rebound(self, changes: Iterable[Changes]) -> bool:
-        """Whether after some changes its pattern may be bound otherwise: then nothing is left of it."""
+    def rebound(self, changes: Iterable[Changes], retyped: frozenset[int]) -> bool:
+        """Whether after some changes its pattern may be bound otherwise: then nothing is left of it.
+
+        Properties of the labels ``retyped`` may have values of other types than before.
+        """
 
 
 FindReads: TypeAlias = Callable[[], "Reads | None"]
@@ -280,18 +283,19 @@ class PlanCache(Generic[Plan]):
         if not changes:
             return
         known = [change for change in changes if change is not None]
-        counted = [change.counted for change in known]
+        counted = [change.counted for change in known if change.counted is not None]
         if (
             former is None
-            or len(known) < len(changes)
-            or not all(each is not None and former.names.stay(each.edge_labels, each.vertex_labels) for each in counted)
+            or len(counted) < len(changes)
+            or not all(former.names.stand(each.edge_labels, each.vertex_labels) for each in counted)
         ):
             self.clear()
             return
         graph = former.graph
+        retyped = frozenset[int]().union(*(former.names.written_types(each.edge_labels) for each in counted))
         self.retain(
             lambda reads: reads.concerned(known, graph.type_label, graph.resources),
-            lambda reads: reads.rebound(known),
+            lambda reads: reads.rebound(known, retyped),
         )
 
     def retain(self, concerned: Callable[[Reads], bool], rebound: Callable[[Reads], bool]) -> None:

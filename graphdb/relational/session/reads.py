@@ -78,8 +78,13 @@ class Reads:
                 return True
         return False
 
-    def rebound(self, changes: Iterable[Changes]) -> bool:
-        """Whether after some changes its pattern may be bound or its SQL compiled otherwise."""
+    def rebound(self, changes: Iterable[Changes], retyped: frozenset[int] = frozenset()) -> bool:
+        """Whether after some changes its pattern may be bound or its SQL compiled otherwise.
+
+        Properties of the labels ``retyped`` may have values of other types than before.
+        """
+        if not retyped.isdisjoint(self.labels | (self.compiled or frozenset())):
+            return True
         if self.closures and any(not self.closures.isdisjoint(change.labels) for change in changes):
             return True
         if self.compiled and any(not self.compiled.isdisjoint(change.labels) for change in changes):

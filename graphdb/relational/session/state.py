@@ -322,7 +322,8 @@ class State:
 
     def snapshot(self) -> Snapshot:
         """The state of names and data that statements see, until the next load."""
-        self.refresh()
+        if self._version != self.connection.file.version:
+            self.refresh()
         if self._lazy_snapshot is None:
             from graphdb.relational.snapshot import take_snapshot
 
@@ -377,8 +378,8 @@ class State:
 
     def known_statistics(self) -> KnownStatistics:
         """What writing need not ask the file: after a change that tells it, no snapshot is taken for that."""
-        if self._known is None or self._former is None or len(self._former.changes) > _FOLLOWED:
-            return self.snapshot().known_statistics
+        if self._known is None or (self._former is not None and len(self._former.changes) > _FOLLOWED):
+            self._known = self.snapshot().known_statistics
         return self._known
 
     def forget(self, changes: Sequence[Changes | None] = (None,), known: KnownStatistics | None = None) -> None:

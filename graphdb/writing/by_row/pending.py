@@ -170,7 +170,7 @@ class Pending:
         self._new.clear()
         self._present.clear()
         self._view.flushed()
-        self._context.changed(self._update.take_changes())
+        self._context.changed(self._update.take_changes(), self._update.known)
 
     def _old_values(self, asked: Iterable[tuple[int, int]]) -> defaultdict[tuple[int, int], set[Triple]]:
         """Return the values of some properties (vertex, key), as the file has them."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -25,7 +24,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.bind import conjuncts
 from graphdb.pattern.free import SUBQUERIES, free_variables
-from graphdb.pattern.names import ABSENT
+from graphdb.pattern.names import ABSENT, Names
 from graphdb.relational.filtering.column_filters import asked_values
 from graphdb.storage.arrays.small_joins import each_number
 from graphdb.storage.arrays.sorted_sets import both
@@ -120,13 +119,14 @@ class RowReader:
         if clause.name in types or not types.keys() >= clause.needs:
             return None
         stored = self._context.stored
-        names, text = stored.names, self._context.text
-        labels = [names.vertex_label(words, text).id for words in names.chains(clause.labels.words)]
-        keys = [names.property(each.key.words, text) for each in clause.keys]
-        if ABSENT in labels or not all(map(stored.keys.tells, keys)):
+        resolved = self._resolved(clause, stored.names)
+        if resolved is None:
             return None
-        under = set(chain.from_iterable(map(names.under, labels)))
-        if self._writer.pending.may_change(under, {key.id for key in keys}):
+        labels, properties = resolved
+        keys = [stored.names.edge_labels[each] for each in properties]
+        if not all(map(stored.keys.tells, keys)):
+            return None
+        if self._writer.pending.may_change(set().union(*labels), properties):
             self._writer.flush()
             return self._found(clause, rows, types)
         made: list[Row] = []
@@ -139,14 +139,29 @@ class RowReader:
                     return None
                 sets.append(stored.store.to_vertices(each_number(found)))
             ids = reduce(both, sets)
-            for label in labels:
-                parts = [stored.graph.members_among(ids, each) for each in names.under(label)]
+            for under in labels:
+                parts = [stored.graph.members_among(ids, each) for each in under]
                 ids = parts[0] if len(parts) == 1 else each_number(np.concatenate(parts))
             if len(ids) >= self._most:
                 return None
             vertices: list[Vertex | None] = [*map(Vertex, ids.tolist())]
             made += [{**row, clause.name: vertex} for vertex in vertices or [None][: clause.optional]]
         return made, {**types, clause.name: NODE}
+
+    def _resolved(self, clause: _Found, names: Names) -> tuple[list[tuple[int, ...]], list[int]] | None:
+        """Return the labels that a clause names, each with those that it stands for, and the properties that are keys.
+
+        None where there is none of that name.
+        """
+        known: tuple[list[tuple[int, ...]], list[int]] | None = names.resolved.get(clause)
+        if known is None:
+            text = self._context.text
+            labels = [names.vertex_label(words, text).id for words in names.chains(clause.labels.words)]
+            keys = [names.property(each.key.words, text).id for each in clause.keys]
+            if ABSENT in labels or ABSENT in keys:
+                return None
+            known = names.resolved.put(clause, ([names.under(label) for label in labels], keys))
+        return known
 
     def _with_values(self, key: EdgeLabel, values: Sequence[object]) -> Ids | None:
         """Return the resources of which a property has one of some values; None where no index tells.

@@ -247,7 +247,8 @@ class RowWriter:
             return
         if not isinstance(value, dict):
             raise wrong(self.context, item.value, f"expected a map of properties, found {type_name(value)}")
-        keys = {self._naming.key(key_named(name, item.value)): name for name in value}
+        written = {key.text: key for key in _plain_keys(item.value)}
+        keys = {self._naming.key(written.get(name) or key_named(name, item.value)): name for name in value}
         if not item.add:
             for key in [key for key in self._facts_of(target) if key not in keys]:
                 self._put(target, key, None, item.value)
@@ -353,6 +354,12 @@ class RowWriter:
             raise edges_left(
                 len(left), self.context.text, None if self._deleting is None else self._deleting.span.start
             )
+
+
+def _plain_keys(node: ast.Expression) -> list[ast.KeyName]:
+    """Return the keys of a map that is written out, where they are single words."""
+    items = node.items if isinstance(node, ast.MapLiteral) else ()
+    return [key for key, _ in items if len(key.words) == 1 and not key.words[0].is_iri]
 
 
 def _new_vertices(patterns: Iterable[ast.PathPattern], rows: Sequence[Row]) -> int:
