@@ -51,7 +51,7 @@ def constant(value: object, rows: Rows) -> SqlValue:
     ParameterError
         The value is of no type of the language, or does not fit its type.
     """
-    add = rows.parameters.add
+    add, add_once = rows.parameters.add, rows.parameters.add_once
     value = from_numpy(value)
     match value:
         case None:
@@ -101,9 +101,32 @@ def constant(value: object, rows: Rows) -> SqlValue:
             if plain is STRING and not all(map(encodes, items)):
                 raise ParameterError("a string has a lone surrogate, which is no character")
             if plain is not None:  # one parameter for the whole list
-                return SqlValue(add(items, sql_type(plain) + "[]"), list_of(plain))
+                return SqlValue(add_once(value, items, sql_type(plain) + "[]"), list_of(plain))
+            nested = _nested(items)
+            if nested is not None:  # and for lists in it
+                return SqlValue(add_once(value, items, sql_type(nested)), nested)
             return list_sql([constant(item, rows) for item in checked(items)])
     raise ParameterError(f"a value of type {type(value).__name__} cannot be passed", hint=passed_instead(value))
+
+
+def _nested(items: list[object]) -> Type | None:
+    """Return the type of a list of lists of values of one Python type, which SQL takes as they are; None for others."""
+    if not {*map(type, items)} <= {list, tuple}:
+        return None
+    inside = [item for each in items for item in each]  # type: ignore[attr-defined]
+    kinds = {*map(type, inside)}
+    if len(kinds) != 1:
+        return None
+    [kind] = kinds
+    plain = _PLAIN.get(kind)
+    if plain is None:
+        found = _nested(inside)
+        return None if found is None else list_of(found)
+    if (plain is INTEGER and (min(inside) not in INT64 or max(inside) not in INT64)) or (
+        plain is STRING and not all(map(encodes, inside))
+    ):
+        return None  # the error is that of the item
+    return list_of(list_of(plain))
 
 
 def _exact(value: Temporal | None, rows: Rows) -> SqlValue:

@@ -62,12 +62,20 @@ class Parameters:
 
     def __init__(self) -> None:
         self.values: dict[str, object] = {}
+        self._lists: dict[tuple[int, str], tuple[object, str]] = {}
 
     def add(self, value: object, sql_type: str | None = None) -> str:
         """Return SQL that stands for ``value``."""
         name = f"p{len(self.values)}"
         self.values[name] = value
         return f"CAST(${name} AS {sql_type})" if sql_type else f"${name}"
+
+    def add_once(self, given: object, items: list[object], sql_type: str) -> str:
+        """The same for the items of a list, which DuckDB takes one by one: however often the list is named."""
+        key = (id(given), sql_type)
+        if key not in self._lists:
+            self._lists[key] = given, self.add(items, sql_type)  # an id is its own while the list is there
+        return self._lists[key][1]
 
     def used(self, sql: str) -> dict[str, object]:
         """Return the values that ``sql`` names: not every expression that was compiled ends in the statement."""

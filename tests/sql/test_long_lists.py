@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import graphdb
-from graphdb.common.errors import ParseError
+from graphdb.common.errors import ParameterError, ParseError
 from graphdb.evaluate.context import Context
 from graphdb.grammar import syntax as s
 from graphdb.grammar.parser import parse
@@ -139,3 +139,35 @@ def test_lists_are_joined_without_a_look_at_their_items(db: graphdb.Database, mo
     doubled = "reduce(s = [$one], i IN range(1, 12) | s + s || [])"
     assert db.query(f"RETURN size({doubled}) AS n", one=1).fetchall() == [(4096,)]
     assert max(looked, default=0) < 4096
+
+
+@pytest.mark.parametrize(
+    "leaves", [[1, -7, 2**62], [0.5, -0.0], ["a", "", "ä"], [True, False], [1, None], [1, 2.5], ["a", 1]]
+)
+def test_items_of_lists_in_lists_are_pythons(db: graphdb.Database, leaves: list[object]) -> None:
+    """Lists of lists come to SQL whole where their values are of one type, else value by value."""
+    dice = random.Random(5)
+
+    def drawn(depth: int) -> list[object]:
+        return [drawn(depth - 1) if depth else dice.choice(leaves) for _ in range(dice.randint(0, 4))]
+
+    text = "UNWIND range(-4, 4) AS i RETURN i, $e[i], $e[i][0], size($e[i]), $e[i] = $e[0], $e"
+    for given in (drawn(dice.randint(1, 2)) for _ in range(12)):
+        for i, item, first, size, same, whole in db.query(text, e=given).fetchall():
+            there = given[i] if -len(given) <= i < len(given) else None
+            assert (whole, item) == (given, there)
+            assert (first, size) == (
+                (there[0] if there else None, len(there)) if isinstance(there, list) else (None, None)
+            )
+            known = isinstance(there, list) and not _has_null(there + given[0])
+            assert not known or same == (there == given[0])
+
+
+def _has_null(value: object) -> bool:
+    return value is None or (isinstance(value, list) and any(map(_has_null, value)))
+
+
+def test_values_in_lists_that_are_none_are_refused(db: graphdb.Database) -> None:
+    for given in ([[1, 2**63]], [["a", "\ud800"]]):
+        with pytest.raises(ParameterError):
+            db.query("UNWIND [0] AS i RETURN $e[i]", e=given)
