@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.duckdb.fetch import rows_of
-from graphdb.common.errors import ExecutionError, NotSupportedError, TypeMismatchError
+from graphdb.common.errors import BindError, ExecutionError, NotSupportedError, TypeMismatchError
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import MOST, BoundPattern, bind, edge_names, size_of
+from graphdb.pattern.failing import can_fail, computes
 from graphdb.pattern.free import SUBQUERIES
 from graphdb.pattern.graph import Wanted
 from graphdb.plan.physical import PhysicalPlan
@@ -35,6 +36,7 @@ from graphdb.relational.projection.late import BesideBindings
 from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
 from graphdb.relational.projection.sql import Projection, counted
+from graphdb.relational.rewrites.collected_lists import without_lists
 from graphdb.relational.rewrites.edge_counts import counting_rows
 from graphdb.relational.rewrites.edge_properties import with_edge_properties
 from graphdb.relational.rewrites.list_subqueries import sees_items, with_rows
@@ -151,7 +153,7 @@ class QueryRun(ProgramRun):
         GraphDBError
             Something is wrong with it, or it is more than a limit allows.
         """
-        query = with_edge_properties(with_counts(with_existence(query)))
+        query = with_edge_properties(with_counts(with_existence(without_lists(query, self._is_safe))))
         if sees_items(query):
             query = with_rows(query)
         beforehand: list[ast.Expression] = []
@@ -191,6 +193,16 @@ class QueryRun(ProgramRun):
                 for step in program.steps
             )
         return replace(program, steps=steps)
+
+    def _is_safe(self, node: ast.Expression) -> bool:
+        """Whether an expression has one value for each row, and none at which it fails."""
+        names = self._snapshot.names
+        if computes(node) or can_fail(node, names, self._text):
+            return False
+        with suppress(BindError):  # reported where it is compiled
+            keys = (part.key.words for part in walk(node) if isinstance(part, ast.Property))
+            return all(names.property(words, self._text).max_values == 1 for words in keys)
+        return False
 
     def is_general(self, prepared: Prepared | Program) -> bool:
         """Whether what was prepared here is right for other values of the arguments, once it is :meth:`replanned`."""

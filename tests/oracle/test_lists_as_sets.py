@@ -134,10 +134,55 @@ def test_drawn_memberships(db: graphdb.Database) -> None:
         assert bag(db.query(text).fetchall()) == bag(_row_by_row(db, text)), text
 
 
+COLLECTED = {
+    "b": ("x.w > 0", "x.t = a.t", "x.w IS NULL", "x:P", "x.k > 3 AND x.w < 2"),
+    "DISTINCT b": ("x.w > 0", "x.t = a.t"),
+    "r": ("x.w > 0", "x.w = a.w", "type(x) = 'K'"),
+    "b.w": ("x > 0", "x = a.w", "NOT x = 1", "x IN [0, null]"),
+    "DISTINCT r.w": ("x <= 1", "x = a.w", "x IS NULL"),
+    "b.t": ("x = a.t", "x STARTS WITH 'b'", "x IN ['a', 'b']"),
+}
+"""What is collected, and conditions of an item."""
+
+AFTER = (
+    "WHERE {1} RETURN a.k, {0} AS y",
+    "RETURN a.k, {0} AS y, size(l) AS z",
+    "ORDER BY size(l), a.k LIMIT 7 RETURN a.k, {0} AS y",
+    "WITH a.t AS g, sum(size(l)) AS s, count({0}) AS e RETURN g, s, e",
+    "MATCH (a)<-[:K]-(z) WHERE {1} RETURN a.k, z.k, size(l)",
+    "WHERE {1} OR size(l) = 3 WITH a, a.t AS t RETURN t, count(a)",
+    "RETURN DISTINCT {0} AS y",
+    "WHERE {1} RETURN a.k, head(l), {0} AS y",
+    "UNWIND [1, 2] AS i WITH a, l, i RETURN a.k, i, {0} AS y",
+)
+
+
+def test_drawn_lists_that_are_counted_or_searched(db: graphdb.Database) -> None:
+    """Lists that nothing but numbers or members are asked of are not made, and these are what the lists would say."""
+    dice = random.Random(21)
+    for _ in range(scaled(150)):
+        collected = dice.choice(list(COLLECTED))
+        member = {"b": "a", "r": "head([null])", "w": "a.w", "t": "a.t"}[collected[-1]]
+
+        def asked(collected: str = collected, member: str = member) -> tuple[str, str]:
+            test = dice.choice(COLLECTED[collected])
+            size = dice.choice(["size(l)", f"size([x IN l WHERE {test}])", f"size([x IN l WHERE {test} | a.k])"])
+            whether = f"{dice.choice(['any', 'all', 'none'])}(x IN l WHERE {test})"
+            held = dice.choice([whether, f"{member} IN l", f"NOT {member} IN l", f"{size} > {dice.randint(0, 2)}"])
+            return dice.choice([size, held]), held
+
+        start = dice.choice(["MATCH (a:P)-[r:K]->(b:P)", "MATCH (a:P) OPTIONAL MATCH (a)-[r:K]->(b:P)"])
+        text = f"{start} WITH a, collect({collected}) AS l {dice.choice(AFTER).format(*asked())}"
+        assert bag(db.query(text).fetchall()) == bag(_row_by_row(db, text)), text
+    text = "MATCH (a:P)-[r:K]->(b:P) WITH a, collect(b.w) AS l WHERE NOT 1 IN l RETURN a.k, size([x IN l WHERE x > 0])"
+    assert "list(" not in _explained(db, text)
+
+
 def _row_by_row(db: graphdb.Database, text: str) -> list[tuple[Any, ...]]:
     """The rows of a query whose conditions of lists are tested on each row with each binding, as they are written."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("graphdb.relational.query.with_memberships", lambda query, _: query)
+        patch.setattr("graphdb.relational.query.without_lists", lambda query, _: query)
         patch.setattr("graphdb.relational.lowering.joins.bindings.asks", lambda *_: iter(()))
         return in_python(db, text)
 
