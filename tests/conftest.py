@@ -15,8 +15,10 @@ import duckdb
 import pytest
 from hypothesis import HealthCheck, settings
 
+from graphdb.storage.compile import jit
 from tests.datasets import SHARED
 from tests.instances import Instances
+from tests.stops import COMPILER
 
 # In CI the same examples every time; elsewhere new ones, which is where they find something.  How long examples take to
 # make says what else the machine does.
@@ -113,6 +115,12 @@ INSTANCES = Instances()
 @pytest.fixture(scope="session", autouse=True)
 def _instances() -> Iterator[None]:
     with mock.patch.object(duckdb, "connect", INSTANCES.connect):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiler() -> Iterator[None]:
+    with mock.patch.object(jit, "make", COMPILER.make):
         yield
 
 

@@ -11,16 +11,42 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import graphdb
+from graphdb.storage.compile import jit
+from graphdb.storage.compile.entries import Entry
 
 AGAIN = 0.5
 """Seconds after which a stop is repeated: one that comes before the statement begins stops nothing."""
 
 PATIENCE = 60.0
 """Seconds for which a test waits for what another thread or process does, before it fails."""
+EVER = 600.0
+"""Seconds of a statement that would go on for ever where it is wrong, and takes none of them where it is right."""
+
+
+class _Compiler:
+    """How long this process compiled kernels, as it does once where nothing is cached, or waited for another one."""
+
+    def __init__(self) -> None:
+        self.passed = self.worked = 0.0
+        self._make = jit.make
+
+    def make(self, entry: Entry, variant: str) -> bytes:
+        """See :func:`graphdb.storage.compile.jit.make`."""
+        begun = time.monotonic(), time.process_time()
+        try:
+            return self._make(entry, variant)
+        finally:
+            self.passed += time.monotonic() - begun[0]
+            self.worked += time.process_time() - begun[1]
+
+
+COMPILER = _Compiler()
+"""What kernels are made by in all tests, one at a time."""
 
 
 QUIET = "GRAPHDB_STOPS_SLACK" in os.environ
@@ -28,21 +54,35 @@ QUIET = "GRAPHDB_STOPS_SLACK" in os.environ
 
 
 class Stopwatch:
-    """Seconds since it was made in which this process worked; on a quiet machine, all that passed.
+    """Seconds since it was made in which this process worked, without those in which it compiled kernels.
 
     They are no more than have passed, and no more than its threads had a processor for, so that whatever else the
-    machine does adds nothing.  What only waits takes none: a test of that needs an event, or a quiet machine.
+    machine does adds nothing.  On a quiet machine they are all that passed.  What only waits takes none elsewhere: a
+    test of that needs an event.
     """
 
     def __init__(self) -> None:
-        self._begun = time.monotonic(), time.process_time()
+        self._begun = self._now()
+
+    @staticmethod
+    def _now() -> tuple[float, float]:
+        return time.monotonic() - COMPILER.passed, time.process_time() - COMPILER.worked
 
     def seconds(self) -> float:
         """Return how many there are by now."""
-        passed, worked = (
-            now - then for now, then in zip((time.monotonic(), time.process_time()), self._begun, strict=True)
-        )
+        passed, worked = (now - then for now, then in zip(self._now(), self._begun, strict=True))
         return passed if QUIET else min(passed, worked)
+
+
+def answered(
+    db: graphdb.Database, text: str, given: Mapping[str, object] | None = None, *, within: float, **named: Any
+) -> graphdb.Result:
+    """Run a query that works for so many seconds at most, whatever else the machine does."""
+    watch = Stopwatch()
+    try:
+        return db.query(text, given, timeout=EVER, **named)
+    finally:
+        assert watch.seconds() < within
 
 
 def soon(stop: Callable[[], float], at_once: float, at_most: float = math.inf) -> None:

@@ -63,7 +63,7 @@ def peaks(tmp_path: Path, statement: str) -> tuple[int, int]:
     script = tmp_path / "script.py"  # with -c, DuckDB takes it for an interactive session and draws a bar
     script.write_text(SCRIPT.replace("    {statement}\n", statement))
     arguments = [sys.executable, str(script), str(tmp_path / "g.duckdb"), str(LIMIT), str(file)]
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stderr
     before, after = map(int, done.stdout.split())
     return before, after

@@ -171,7 +171,7 @@ def test_a_consumer_resumes_behind_the_batch_that_it_saw_last(tmp_path: Path) ->
                 db.query("CREATE (:Other)-[:KNOWS]->(:Other)")  # a batch of the other query alone
             with db.watch("friends", from_batch=seen[-1] + 1 if seen else 1) as watch:
                 for _ in range(2 + 2 * (round == 2)):  # closed before it has seen all
-                    found = watch.next(timeout=10)
+                    found = watch.next(timeout=PATIENCE)
                     assert found is not None
                     seen.append(found.batch)
     assert seen == [1, 3, 5, 7, 9, 11, 13, 15]

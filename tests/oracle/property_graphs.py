@@ -15,6 +15,7 @@ from graphdb.grammar.parser import parse
 from tests.oracle.reference import PropertyGraph, Reference
 from tests.oracle.reference_values import Vertex
 from tests.oracle.walks import Edge, Walk
+from tests.stops import EVER
 
 
 def random_graph(seed: int, most: int = 6) -> PropertyGraph:
@@ -72,7 +73,7 @@ class Opened:
     def found(self, text: str, parameters: dict[str, Any]) -> Counter[str]:
         """The rows that the engine gives, in words that the oracle's have too."""
         used = {name: value for name, value in parameters.items() if f"${name}" in text}
-        rows = self.database.query(text, used, timeout=60).fetchall()
+        rows = self.database.query(text, used, timeout=EVER).fetchall()
         ids = {node.iri: node.properties["id"] for (node,) in self.database.query("MATCH (v) RETURN v").fetchall()}
 
         def plain(value: Any) -> Any:

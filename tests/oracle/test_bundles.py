@@ -7,7 +7,6 @@ multiplies these numbers, Python's integers.  ``GRAPHDB_FUZZ`` multiplies the nu
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from graphdb.relational import match_planner
 from graphdb.relational.edges import bundles
 from tests.fuzz import scaled
 from tests.oracle.test_multigraph_counts import MOST
+from tests.stops import Stopwatch, answered
 
 EDGE = tuple[int, int, str]
 """(start, end, label) of a data edge."""
@@ -135,13 +135,13 @@ def test_walks_through_bundles(multigraph: tuple[Counter[EDGE], int], pattern: B
     note(f"{dict(data)}\n{text} {sum(found.values())}")
     event(f"{len(bin(sum(found.values()))) // 32 * 32} bits")
     with database(data, vertices) as db:
-        assert db.query(f"{text} count(*)", timeout=10).scalar() == sum(found.values())
-        assert db.query(f"RETURN EXISTS {{ {text} 1 AS one }}", timeout=10).scalar() is bool(found)
+        assert answered(db, f"{text} count(*)", within=10).scalar() == sum(found.values())
+        assert answered(db, f"RETURN EXISTS {{ {text} 1 AS one }}", within=10).scalar() is bool(found)
         grouped: Counter[int] = Counter()
         for at, number in found.items():
             grouped[at[0]] += number
         if max(grouped.values(), default=0) <= MOST:
-            assert dict(db.query(f"{text} v0.k, count(*)", timeout=10).fetchall()) == grouped
+            assert dict(answered(db, f"{text} v0.k, count(*)", within=10).fetchall()) == grouped
 
 
 @QUICK
@@ -152,8 +152,8 @@ def test_trails_through_bundles(multigraph: tuple[Counter[EDGE], int], pattern: 
     text = f"MATCH {pattern.text()} RETURN"
     note(f"{dict(data)}\n{text} {sum(found.values())}")
     with database(data, vertices) as db:
-        assert db.query(f"{text} count(*)", timeout=10).scalar() == sum(found.values())
-        assert db.query(f"RETURN EXISTS {{ {text} 1 AS one }}", timeout=10).scalar() is bool(found)
+        assert answered(db, f"{text} count(*)", within=10).scalar() == sum(found.values())
+        assert answered(db, f"RETURN EXISTS {{ {text} 1 AS one }}", within=10).scalar() is bool(found)
 
 
 def assignments(data: Counter[EDGE], pattern: Bundles, at: tuple[int, ...]) -> int:
@@ -283,10 +283,10 @@ def test_bundles_of_conditions_that_no_search_can_go_through(arrow: str) -> None
         if (number := prod(found.get((at[i], at[i + 1]), 0) for i in range(3)))
     }
     with weighted(data, 4) as db:
-        started = time.process_time()
-        assert db.query(f"{text} count(*)", w=1, timeout=20).scalar() == sum(expected.values())
-        rows = db.query(f"{text} v0.k, v1.k, v2.k, v3.k, count(*)", w=1, timeout=20).fetchall()
-        assert time.process_time() - started < 10
+        watch = Stopwatch()
+        assert answered(db, f"{text} count(*)", w=1, within=20).scalar() == sum(expected.values())
+        rows = answered(db, f"{text} v0.k, v1.k, v2.k, v3.k, count(*)", w=1, within=20).fetchall()
+        assert watch.seconds() < 10
         assert {tuple(at): number for *at, number in rows} == expected
 
 
@@ -318,10 +318,10 @@ def test_bundles_that_no_search_can_go_through(mode: str, arrow: str) -> None:
             grouped[at[:2]] += number
         with database(data, 4) as db:
             text = f"MATCH {mode}{pattern.text()} RETURN"
-            assert db.query(f"{text} count(*)", timeout=10).scalar() == sum(found.values())
-            assert db.query(f"RETURN EXISTS {{ {text} 1 AS one }}", timeout=10).scalar() is bool(found)
+            assert answered(db, f"{text} count(*)", within=10).scalar() == sum(found.values())
+            assert answered(db, f"RETURN EXISTS {{ {text} 1 AS one }}", within=10).scalar() is bool(found)
             if max(grouped.values()) <= MOST:
-                rows = db.query(f"{text} v0.k, v1.k, count(*)", timeout=10).fetchall()
+                rows = answered(db, f"{text} v0.k, v1.k, count(*)", within=10).fetchall()
                 assert {(a, b): number for a, b, number in rows} == grouped
 
 
@@ -363,11 +363,11 @@ def test_bundles_of_labels_that_overlap(labels: tuple[str, ...], arrow: str) -> 
     text = f"MATCH {pattern.text()} RETURN"
     with database(data, 4) as db:
         assert "bundles" in str(db.query(f"EXPLAIN {text} v0.k, v1.k, count(*)"))
-        started = time.process_time()
-        total = db.query(f"{text} count(*)", timeout=20).scalar()
-        rows = db.query(f"{text} v0.k, v1.k, v2.k, v3.k, count(*)", timeout=20).fetchall()
-        assert time.process_time() - started < 10
-        assert db.query(f"RETURN EXISTS {{ {text} 1 AS one }}", timeout=10).scalar() is True
+        watch = Stopwatch()
+        total = answered(db, f"{text} count(*)", within=20).scalar()
+        rows = answered(db, f"{text} v0.k, v1.k, v2.k, v3.k, count(*)", within=20).fetchall()
+        assert watch.seconds() < 10
+        assert answered(db, f"RETURN EXISTS {{ {text} 1 AS one }}", within=10).scalar() is True
     assert total == sum(number for *_, number in rows)
     for *at, number in [row for row in rows if len({*row[:-1]}) == 4]:
         assert number == prod(by_partitions(data, at[i], at[i + 1], arrow, [*labels] * size) for i in range(3)), at
@@ -386,4 +386,4 @@ def test_chains_of_bundles(arrow: str, length: int, edges: int) -> None:
     found = by_vertices(data, 4, pattern, walks)
     with database(data, 4) as db:
         text = f"MATCH REPEATABLE ELEMENTS {pattern.text()} RETURN count(*)"
-        assert db.query(text, timeout=10).scalar() == sum(found.values())
+        assert answered(db, text, within=10).scalar() == sum(found.values())

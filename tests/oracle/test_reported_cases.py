@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import graphdb
+from tests.stops import answered
 
 PARALLEL = "CREATE (a:A), (b:B) WITH a, b UNWIND range(1, 4) AS i CREATE (a)-[:R {i: i}]->(b)"
 LOOP = "CREATE (x:B {k: 3})-[:R]->(x)"
@@ -111,4 +112,4 @@ def test_as_reported(setup: str, query: str, rows: list[tuple[object, ...]]) -> 
     with graphdb.connect(device="cpu", threads=1) as db:
         if setup.startswith("CREATE"):
             db.query(setup)
-        assert db.query(query, timeout=20).fetchall() == rows
+        assert answered(db, query, within=20).fetchall() == rows

@@ -21,6 +21,7 @@ from graphdb.relational.program import Program
 from graphdb.relational.running import array_joins
 from graphdb.relational.vectors import products
 from tests.oracle.routes import in_python
+from tests.stops import answered
 
 APART = [
     "MATCH (a:A), (b:B) WHERE a.x = b.x RETURN a.x, b.y",
@@ -97,7 +98,7 @@ def test_large_sets_are_joined_by_a_hash(db: graphdb.Database) -> None:
     with graphdb.connect(device="cpu", threads=1) as large:
         large.query("UNWIND range(1, 20000) AS i CREATE (:T {i: i})")
         query = "MATCH (a:T), (b:T) WHERE b.i = a.i + 1 RETURN count(*)"
-        assert large.query(query, timeout=10).fetchall() == [(19999,)]
+        assert answered(large, query, within=10).fetchall() == [(19999,)]
         large.query("MATCH (a:T) SET a.x = a.i * 1.5")
         for condition, count in (
             ("a.i + b.i = 10", 9),
@@ -105,7 +106,7 @@ def test_large_sets_are_joined_by_a_hash(db: graphdb.Database) -> None:
             ("4 > abs(2 * a.i - b.i)", 69996),
         ):
             query = f"MATCH (a:T), (b:T) WHERE {condition} RETURN count(*)"
-            assert large.query(query, timeout=10).fetchall() == [(count,)], condition
+            assert answered(large, query, within=10).fetchall() == [(count,)], condition
 
 
 def test_an_interval_beside_an_equation_of_a_handful_of_values() -> None:
@@ -124,18 +125,18 @@ def test_an_interval_beside_an_equation_of_a_handful_of_values() -> None:
         ):
             found = np.searchsorted(keys, keys + high, "right") - np.searchsorted(keys, keys + low)
             query = f"MATCH (a:T), (b:T) WHERE {condition} RETURN count(*)"
-            assert large.query(query, timeout=20).fetchall() == [(int(found.sum()),)], condition
+            assert answered(large, query, within=20).fetchall() == [(int(found.sum()),)], condition
         # Of times that are all the same but for one, the equation leaves fewer.
         large.query(
             "MATCH (a:T) WHERE a.t IS NOT NULL SET a.u = CASE a.t WHEN 5 THEN 1000000000 ELSE 7 END, a.l = a.t / 10"
         )
         # Nor are pairs tested one by one of two equations that leave all.
         query = "MATCH (a:T), (b:T) WHERE a.u = b.u AND a.u / 10 = b.u / 10 AND b.t < a.t - 1000000 RETURN count(*)"
-        assert large.query(query, timeout=20).fetchall() == [(0,)]
+        assert answered(large, query, within=20).fetchall() == [(0,)]
         query = "MATCH (a:T), (b:T) WHERE a.l = b.l AND a.u - 1 < b.u AND b.u < a.u + 1 RETURN count(*)"
         whole = np.append(times, 5)
         _, each = np.unique(whole // 10 * 2 + (whole == 5), return_counts=True)
-        assert large.query(query, timeout=20).fetchall() == [(int((each**2).sum()),)]
+        assert answered(large, query, within=20).fetchall() == [(int((each**2).sum()),)]
 
 
 SEVERAL = [

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 import graphdb
+from tests.stops import answered
 
 PATTERNS = [
     "(a)-[:K*]->(:P {{i: {i}}})",
@@ -78,8 +79,8 @@ def test_between_two_vertices_paths_are_not_enumerated() -> None:
         text = "UNWIND $pairs AS p MATCH (a:P {i: p[0]}) MATCH (b:P {i: p[1]}) CREATE (a)-[:K]->(b)"
         db.query(text, pairs=[list(pair) for pair in pairs])
         text = "MATCH (a:P)-[:K]->(b:P) WHERE EXISTS { MATCH (b)-[:K*]->(a) } RETURN a.i, b.i"
-        found = db.query(text, timeout=20).fetchall()
+        found = answered(db, text, within=20).fetchall()
         text = "MATCH (a:P), (b:P) WHERE a.i < 5 AND NOT EXISTS { (a)-[:K*]->(b) } RETURN a.i, b.i"
-        none = db.query(text, timeout=20).fetchall()
+        none = answered(db, text, within=20).fetchall()
     assert sorted(found) == [(a, b) for a, b in pairs if a in reached[b]]
     assert sorted(none) == [(a, b) for a in range(5) for b in range(50) if b not in reached[a]]

@@ -8,7 +8,6 @@ number of examples (``GRAPHDB_FUZZ=100`` runs for half an hour or so); each stat
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -19,6 +18,7 @@ import graphdb
 from graphdb.grammar.parser import parse_script
 from graphdb.grammar.syntax import Sql
 from tests.fuzz import SAME, scaled
+from tests.stops import Stopwatch
 from tests.suites.grammar_texts import Writer, mutated
 from tests.suites.tck import scenarios
 from tests.suites.test_query_fuzz import DOCUMENTED, LEAKS, small_graph
@@ -76,12 +76,12 @@ def _ends_as_it_should(db: graphdb.Database, text: str) -> None:
     before = _census(db)
     wanted = {name: value for name, value in ARGUMENTS.items() if f"${name}" in text}
     db.sql("BEGIN")
-    started, failure = time.process_time(), None
+    watch, failure = Stopwatch(), None
     try:
         db.query(text, wanted, timeout=TIMEOUT).fetchall()
     except graphdb.GraphDBError as error:
         failure = error
-    taken = time.process_time() - started
+    taken = watch.seconds()
     db.sql("ROLLBACK")
     report = str(failure or "")
     assert taken < TIMEOUT + LATE, f"{text}\ntook {taken:.1f} s {report}"
