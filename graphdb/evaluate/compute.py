@@ -26,7 +26,7 @@ from graphdb.common.errors import (
 from graphdb.common.stopping import check_stop, checked, limits, under
 from graphdb.common.values.entities import Edge, Vertex
 from graphdb.common.values.temporal import Date
-from graphdb.common.values.types import ANY, BOOLEAN, DATE, EDGE, MIXED, NODE, Base, Type, list_of, sql_type
+from graphdb.common.values.types import ANY, BOOLEAN, DATE, EDGE, IN_ZONE, MIXED, NODE, Base, Type, list_of, sql_type
 from graphdb.evaluate.apply import Applied
 from graphdb.evaluate.builtins.aggregates import aggregate
 from graphdb.evaluate.calls import wrong
@@ -59,9 +59,14 @@ _FITS = -1
 _CHARACTERS = 32
 """Characters of a text that take as much memory as an item of a list."""
 
-_GIVEN = {"DATE": "INTEGER", "DOUBLE": "VARCHAR", "DOUBLE[]": "VARCHAR[]"}
-"""What Python gives for values of some types of SQL: days, for its calendar does not have all dates; and numbers as
-they are written, for DuckDB takes NaN for NULL."""
+_GIVEN = {
+    "DATE": "INTEGER",
+    "DOUBLE": "VARCHAR",
+    "DOUBLE[]": "VARCHAR[]",
+    sql_type(IN_ZONE): sql_type(IN_ZONE).replace("TIMESTAMP", "VARCHAR"),
+}
+"""What Python gives for values of some types of SQL: days and texts, for its calendar does not have all dates; and
+numbers as they are written, for DuckDB takes NaN for NULL."""
 
 _EXACT = (Base.BOOLEAN, Base.INTEGER, Base.STRING, Base.ANY, Base.NODE)
 """Types whose values are the same where they are equal."""

@@ -34,7 +34,7 @@ from graphdb.evaluate.values import (
 from graphdb.functions.table import did_you_mean
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.free import SUBQUERIES
-from graphdb.sql.types import temporal
+from graphdb.sql.times import temporal
 
 _COMPILED: dict[type, Callable[[Any, Any], Evaluate]] = {}
 """How each kind of expression compiles that has come up."""

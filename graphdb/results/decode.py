@@ -260,7 +260,7 @@ def _values(known: Known, terms: _Terms, type: Type, column: arrow.Array | Walks
         case Base.MOMENT:
             return _moments(column)
         case Base.EXACT if type.of is not None:
-            return _exact(column, type.of)
+            return _exact(column, type.of, type.by_name)
         case Base.ANY if terms.value_of is not None:
             found = _of_keys(column, terms.value_of)
             element = None if type != MIXED else _elements(known, terms, found)
@@ -304,14 +304,15 @@ def _moments(column: arrow.Array) -> list[Any]:
     return [None if moment is None else at(moment, offset) for moment, offset in pairs]
 
 
-def _exact(column: arrow.Array, of: type[Temporal]) -> list[Any]:
+def _exact(column: arrow.Array, of: type[Temporal], by_name: bool) -> list[Any]:
     """Return times to the nanosecond, each as Python's own where nothing is lost."""
     clocks, rests, offsets = (column.field(name) for name in ("clock", "nanoseconds", "offset"))
     days, microseconds = np.divmod(clocks.to_numpy().astype(np.int64), 86_400_000_000)
     parts = [*([days] if of in DATED else []), microseconds * 1000 + plain(rests)]
     if of in AT_OFFSETS:
         parts.append(plain(offsets))
-    made = map(of, *(part.tolist() for part in parts))
+    zones = [arrow.pylist(column.field("zone"))] if by_name else []
+    made = map(of, *(part.tolist() for part in parts), *zones)
     return [to_python(value) if there else None for value, there in zip(made, column.is_valid().tolist(), strict=True)]
 
 

@@ -2,9 +2,9 @@
 
 A literal's kind says that it is a list, or temporal (:class:`~graphdb.common.values.terms.Kind`), and no more.  Where
 the texts of all values of a property are of one of the forms here, SQL has a type for them: lists of integers, floats,
-strings or truth values, durations in whole numbers, and times of one kind, at an offset or of nanoseconds, with others
-to the microsecond among them.  Python reads what else there is (a list of several types, of lists or of dates, a date
-and time in a zone that has a name) as its text says.
+strings or truth values, durations in whole numbers, and times of one kind, at an offset, in a zone or of nanoseconds,
+with others to the microsecond among them.  Python reads what else there is (a list of several types, of lists or of
+dates, a point in time at an offset that its zone does not have then) as its text says.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from graphdb.common.values.types import (
     DURATION,
     EXACT,
     FLOAT,
+    IN_ZONE,
     INTEGER,
     STRING,
     Type,
     list_of,
 )
+from graphdb.common.values.zones import are_in_zones
 from graphdb.storage.catalog import EdgeLabel
 
 
@@ -39,6 +41,13 @@ class Form:
     """SQL of whether a text has this form, over the alias ``l`` of the literal table."""
     value: str
     """SQL of the value of such a text; of any other it fails not, for DuckDB may compute it before it is chosen."""
+
+    def holds(self, connection: Connection, literals: str, given: Mapping[str, object]) -> bool:
+        """Whether literals that have this form, whose ids a query returns, are what SQL takes them for."""
+        # DuckDB would take the texts of all literals apart before it finds out which ones are asked for.
+        among = f"l AS MATERIALIZED (SELECT l.text FROM {_AMONG.format(literals)})"
+        times = f"WITH {among}, times AS MATERIALIZED (SELECT {self.value} AS t FROM l)"
+        return not self.type.by_name or are_in_zones(connection, times, given)
 
 
 _INTEGER = "-?[0-9]{1,18}"
@@ -70,17 +79,21 @@ _LISTS = (
 _IS_DURATION, _DURATION = duration_of("l.text")
 _DURATIONS = (Form(DURATION, f"(l.datatype = '{XSD}duration' AND {_IS_DURATION})", _DURATION),)
 
-_TIMES = {of: Form(EXACT[of], *time_of(of, "l.text", "l.datatype")) for of in EXACT}
+_TIMES = {of: Form(type, *time_of(type, "l.text", "l.datatype")) for of, type in EXACT.items()}
+_IN_ZONE = Form(IN_ZONE, *time_of(IN_ZONE, "l.text", "l.datatype"))
 
 _EXACT = 1 << Kind.TEMPORAL
 _FORMS = {
     1 << Kind.LIST: _LISTS,
-    _EXACT: (*_DURATIONS, *_TIMES.values()),
+    _EXACT: (*_DURATIONS, *_TIMES.values(), _IN_ZONE),
     _EXACT | 1 << Kind.TIME: (_TIMES[LocalTime],),
     _EXACT | 1 << Kind.DATETIME: (_TIMES[LocalDateTime],),
-    _EXACT | 1 << Kind.ZONED: (_TIMES[DateTime],),
+    _EXACT | 1 << Kind.ZONED: (_TIMES[DateTime], _IN_ZONE),
 }
 """By the kinds of a property's literals."""
+
+
+_FEW = 100
 
 
 def form_of(connection: Connection, label: EdgeLabel) -> Form | None:
@@ -91,8 +104,10 @@ def form_of(connection: Connection, label: EdgeLabel) -> Form | None:
 def form_among(connection: Connection, kinds: int, literals: str) -> Form | None:
     """Return the form of literals of some kinds (bits), whose ids a query returns; None where they have none."""
     forms = _FORMS.get(kinds, ())
-    fitting = zip(forms, _fit(connection, forms, literals, {}), strict=True) if forms else ()
-    return next((form for form, fits in fitting if fits), None)
+    for among in (f"{literals} LIMIT {_FEW}", literals):  # a few rule most forms out
+        fitting = zip(forms, _fit(connection, forms, among, {}), strict=True) if forms else ()
+        forms = tuple(form for form, fits in fitting if fits)
+    return forms[0] if forms else None
 
 
 def still_fits(connection: Connection, label: EdgeLabel, form: Form, vertices: list[int]) -> bool:
@@ -108,10 +123,16 @@ def _literals_of(label: EdgeLabel) -> str:
     return f"SELECT object FROM _graphdb.triple WHERE label = {int(label.id)} AND object >= {LITERAL_BASE}"
 
 
+_AMONG = "_graphdb.literal l WHERE l.id IN ({})"
+
+
 def _fit(
     connection: Connection, forms: tuple[Form, ...], literals: str, given: Mapping[str, object]
 ) -> tuple[bool, ...]:
     """Return which forms all of some literals have."""
     tests = ", ".join(f"coalesce(bool_and({form.test}), TRUE)" for form in forms)
-    [row] = connection.rows(f"SELECT {tests} FROM _graphdb.literal l WHERE l.id IN ({literals})", given)
-    return row
+    [row] = connection.rows(f"SELECT {tests} FROM {_AMONG.format(literals)}", given)
+    return tuple(
+        fits and (any(row[:i]) or form.holds(connection, literals, given))
+        for i, (form, fits) in enumerate(zip(forms, row, strict=True))
+    )

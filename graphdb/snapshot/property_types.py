@@ -5,11 +5,12 @@ The kinds of the values say it; of lists and durations their texts do, which are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection
+from graphdb.common.values import zones
 from graphdb.common.values.terms import LITERAL_BASE, Kind
 from graphdb.common.values.types import (
     EXACT_ONLY,
@@ -56,6 +57,10 @@ class PropertyTypes:
         self.scales = scales
         self._written: dict[int, _Written] = {}
         """By label id, of lists and durations."""
+
+    def compare_zones(self, names: Iterable[str]) -> None:
+        """Compare the rules of some zones: see :func:`graphdb.common.values.zones.compare`."""
+        zones.compare(self._connection, names)
 
     def unions(self) -> arrow.DataType:
         """Return the type of values of several types, as DuckDB has it."""

@@ -17,7 +17,7 @@ from graphdb.sql.compiler import Compile, Compiler
 from graphdb.sql.equivalence import each_once, each_once_in_order, has_key, items_once, key
 from graphdb.sql.exact import variant
 from graphdb.sql.joined import cast
-from graphdb.sql.types import durations
+from graphdb.sql.times import durations
 from graphdb.sql.types.numbers import numeric
 from graphdb.sql.types.order import orders_items, sort_keys
 from graphdb.sql.udf import aggregate, compute

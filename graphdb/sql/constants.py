@@ -11,7 +11,7 @@ from graphdb.common.errors import NotSupportedError, ParameterError
 from graphdb.common.stopping import checked
 from graphdb.common.values.decimals import fits, no_decimal, shortest
 from graphdb.common.values.elements import Node
-from graphdb.common.values.temporal import Duration, Temporal
+from graphdb.common.values.temporal import DateTime, Duration, Temporal
 from graphdb.common.values.temporal_python import from_python, offset_of
 from graphdb.common.values.time_texts import LAST
 from graphdb.common.values.types import (
@@ -31,6 +31,7 @@ from graphdb.common.values.types import (
     list_of,
     sql_type,
 )
+from graphdb.common.values.zones import has_offset
 from graphdb.sql import exact
 from graphdb.sql.from_clause import Rows
 from graphdb.sql.joined import items_of
@@ -75,7 +76,7 @@ def constant(value: object, rows: Rows) -> SqlValue:
         case datetime():
             offset = offset_of(value)
             if getattr(value.tzinfo, "key", None) is not None:
-                raise NotSupportedError("a date and time in a zone that has a name is not supported in SQL")
+                return _exact(from_python(value), rows)
             found = DATETIME if offset is None else ZONED
             sql = add(value, sql_type(found))
             return at_offset(sql, add(offset, "INTEGER")) if offset else SqlValue(sql, found, atomic=True)
@@ -133,16 +134,17 @@ def _exact(value: Temporal | None, rows: Rows) -> SqlValue:
     """Return SQL for a time that DuckDB has no type for."""
     days, nanoseconds = getattr(value, "days", 0), getattr(value, "nanoseconds", 0)
     microseconds = days * 86_400_000_000 + nanoseconds // 1000
-    if (
-        value is None
-        or type(value) not in EXACT
-        or getattr(value, "zone", None) is not None
-        or abs(microseconds) > LAST
-    ):
+    if value is None or type(value) not in EXACT or abs(microseconds) > LAST:
         raise NotSupportedError("such a date or time is not supported in SQL")
+    zone = value.zone if isinstance(value, DateTime) else None
+    if isinstance(value, DateTime) and zone is not None:
+        if not has_offset(zone, value.instant, value.offset):
+            raise NotSupportedError("a time at another offset than its zone has then is not supported in SQL")
+        rows.compare_zones([zone])
     parts = (microseconds, "BIGINT"), (nanoseconds % 1000, "INTEGER"), (getattr(value, "offset", 0), "INTEGER")
     clock, rest, offset = (rows.parameters.add(*part) for part in parts)
-    return exact.exact(type(value), f"make_timestamp({clock})", rest, offset)
+    name = "" if zone is None else rows.parameters.add(zone, "VARCHAR")
+    return exact.exact(type(value), f"make_timestamp({clock})", rest, offset, name)
 
 
 def passed_instead(value: object) -> str:

@@ -1,8 +1,10 @@
-"""Times to the nanosecond, and times of day at an offset: what DuckDB has no type for, as structs.
+"""Times to the nanosecond, times of day at an offset, and points in time in a zone that has a name: what DuckDB has no
+type for, as structs.
 
 One struct holds them all (:data:`~graphdb.common.values.types.EXACT`): what a clock shows, to the microsecond, the
-nanoseconds that are left, and the offset from UTC in seconds.  Times of DuckDB's own types become such values where
-they are beside them.  Two values are equal, and one is before another, by one number each: :func:`number`.
+nanoseconds that are left, and the offset from UTC in seconds; where some are in a zone that has a name, this too
+(:data:`~graphdb.common.values.types.IN_ZONE`).  Times of DuckDB's own types become such values where they are beside
+them.  Two values are equal, and one is before another, by one number each: :func:`number`.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from graphdb.common.values.temporal import AT_OFFSETS, DATED, DateTime, LocalDateTime, LocalTime, Temporal, Time
-from graphdb.common.values.types import DATETIME, EXACT, INTEGER, TIME, ZONED, Base, Type, sql_type
+from graphdb.common.values.types import DATETIME, EXACT, IN_ZONE, INTEGER, STRING, TIME, ZONED, Base, Type, sql_type
 from graphdb.sql.value import SqlValue, at_offset, instant, offset_of
 
 LIKE: Mapping[Base, type[Temporal]] = {
@@ -39,11 +41,15 @@ def kind_of(type: Type) -> type[Temporal] | None:
     return type.of if type.base is Base.EXACT else LIKE.get(type.base)
 
 
-def exact(of: type[Temporal], clock: str, nanoseconds: str, offset: str) -> SqlValue:
-    """Return a time of its parts (SQL): null where the clock is."""
-    parts = f'clock := {clock}, nanoseconds := {nanoseconds}, "offset" := {offset}'
-    found = f"CAST(struct_pack({parts}) AS {sql_type(EXACT[of])})"
-    return SqlValue(f"CASE WHEN {clock} IS NOT NULL THEN {found} END", EXACT[of], parts=(clock, nanoseconds, offset))
+def exact(of: type[Temporal], clock: str, nanoseconds: str, offset: str, zone: str = "") -> SqlValue:
+    """Return a time of its parts (SQL), with its zone's name if there is one: null where the clock is."""
+    packed = f'clock := {clock}, nanoseconds := {nanoseconds}, "offset" := {offset}'
+    type = IN_ZONE if zone else EXACT[of]
+    if zone:
+        packed += f", zone := {zone}"
+    found = f"CAST(struct_pack({packed}) AS {sql_type(type)})"
+    parts = clock, nanoseconds, offset, zone
+    return SqlValue(f"CASE WHEN {clock} IS NOT NULL THEN {found} END", type, parts=parts)
 
 
 def clock_of(value: SqlValue) -> str:
@@ -69,6 +75,13 @@ def nanoseconds_of(value: SqlValue) -> str:
     return value.parts[1] if value.parts else value.part("nanoseconds", INTEGER).sql
 
 
+def zone_of(value: SqlValue) -> str:
+    """Return SQL of the name of a time's zone: null where it has none."""
+    if not value.type.by_name:
+        return "CAST(NULL AS VARCHAR)"
+    return value.parts[3] if value.parts else value.part("zone", STRING).sql
+
+
 def time_of_day(microseconds: str) -> str:
     """Return SQL of the time of day so many microseconds after some midnight, as one of 1970-01-01."""
     return f"make_timestamp((({microseconds}) % {_DAY} + {_DAY}) % {_DAY})"
@@ -85,6 +98,8 @@ def converted(value: SqlValue, of: type[Temporal]) -> SqlValue:
 def lifted(value: SqlValue, type: Type) -> SqlValue:
     """Return a time as one of an exact type that holds it."""
     assert type.of is not None
+    if type.by_name:
+        return exact(type.of, clock_of(value), nanoseconds_of(value), offset_of(value), zone_of(value))
     return converted(value, type.of)
 
 
@@ -118,5 +133,6 @@ def number(value: SqlValue) -> str:
 
 def variant(value: SqlValue) -> str:
     """Return SQL of what orders points in time at different offsets that are equal: one in UTC comes first."""
-    offset = offset_of(value)
-    return f"CASE {offset} WHEN 0 THEN '' ELSE CAST({offset} AS VARCHAR) END"
+    offset, zone = offset_of(value), f" || ' ' || coalesce({zone_of(value)}, '')" if value.type.by_name else ""
+    utc = f"{offset} = 0 AND {zone_of(value)} IS NULL" if zone else f"{offset} = 0"
+    return f"CASE WHEN {utc} THEN '' ELSE CAST({offset} AS VARCHAR){zone} END"

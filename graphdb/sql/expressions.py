@@ -21,7 +21,8 @@ from graphdb.sql import aggregates, functions
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.exact import TIMES
 from graphdb.sql.joined import options, unified
-from graphdb.sql.types import comparisons, durations, folds, lists, maps, narrowing, numbers, temporal, text
+from graphdb.sql.times import durations, temporal
+from graphdb.sql.types import comparisons, folds, lists, maps, narrowing, numbers, text
 from graphdb.sql.udf import compute
 from graphdb.sql.value import SqlValue, as_list, bases_of
 

@@ -7,7 +7,7 @@ expressions need is joined once.  Values of the statement's literals and paramet
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -202,6 +202,10 @@ class Rows:
     def has_type(self, label: EdgeLabel) -> bool:
         """Whether SQL has a type that holds all values of a property."""
         return self._properties.has_type(label)
+
+    def compare_zones(self, names: Iterable[str]) -> None:
+        """Compare the rules of some zones: see :func:`graphdb.common.values.zones.compare`."""
+        self._properties.compare_zones(names)
 
     def shared(self, values: SqlValue) -> SqlValue:
         """A list that is one for all rows, as a column of theirs."""

@@ -27,7 +27,8 @@ from graphdb.common.values.types import (
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compile, Compiler, Forms
 from graphdb.sql.joined import options, unified
-from graphdb.sql.types import durations, lists, maps, numbers, ranges, temporal
+from graphdb.sql.times import durations, temporal
+from graphdb.sql.types import lists, maps, numbers, ranges
 from graphdb.sql.types import text as strings
 from graphdb.sql.types.comparisons import same_term
 from graphdb.sql.value import SUBQUERY, VOLATILE, SqlValue, bases_of, edges_of

@@ -144,7 +144,8 @@ def joined(types: Iterable[Type]) -> Type:
         raise NotSupportedError("times of several types, one of them exact, are not in one column in SQL")
     for part in [*parts]:
         if part.base is Base.EXACT:
-            parts -= {other for other in parts if other != part and exact.kind_of(other) is part.of}
+            less = {other for other in parts if other != part and exact.kind_of(other) is part.of}
+            parts -= {other for other in less if not other.by_name}
     if MOMENT in parts:
         parts.discard(ZONED)
     found += [part for part in sorted(parts, key=_name) if part.base in _ALONE]

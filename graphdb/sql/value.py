@@ -92,7 +92,8 @@ class SqlValue:
     """Of a tuple or map that is put together here: its items, or what its keys lead to."""
     parts: tuple[str, ...] = ()
     """Of a duration that is put together here: what is NULL where it is, and its parts; of a point in time at an
-    offset: the point in time, and the offset; of an exact time: what the clock shows, the nanoseconds, and the offset;
+    offset: the point in time, and the offset; of an exact time: what the clock shows, the nanoseconds, the offset, and
+    the name of the zone, empty where the type has none;
     of an edge of bindings: its code, its ends and its ordinal, as columns of the rows, the last empty where no edge is
     parallel to another, and ``both`` where the code says which end it starts at; of a path of bindings: its vertices,
     then the codes of its edges, as such columns.
@@ -270,7 +271,9 @@ def offset_of(value: SqlValue) -> str:
     """Return SQL of the offset of a time in seconds: 0 of local ones."""
     if value.type.base is not Base.MOMENT and value.type.of not in AT_OFFSETS:
         return "0"
-    return value.parts[-1] if value.parts else value.part('"offset"', INTEGER).sql
+    if value.parts:
+        return value.parts[2 if value.type.base is Base.EXACT else 1]
+    return value.part('"offset"', INTEGER).sql
 
 
 def as_list(value: SqlValue) -> SqlValue:

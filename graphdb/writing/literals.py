@@ -16,10 +16,10 @@ from graphdb.common.values.decimals import AFTER, BEFORE, shortest_sql
 from graphdb.common.values.literals import literal_of
 from graphdb.common.values.temporal import AT_OFFSETS, DATED
 from graphdb.common.values.temporal_python import from_python
-from graphdb.common.values.terms import LIST_DATATYPE, XSD
+from graphdb.common.values.terms import LIST_DATATYPE, XSD, ZONED_DATATYPE
 from graphdb.common.values.types import MEMBERS, Base, Type
 from graphdb.sql import exact
-from graphdb.sql.types import durations, temporal
+from graphdb.sql.times import durations, temporal
 from graphdb.sql.types.text import exact_text
 from graphdb.sql.value import SqlValue, member, offset_of
 from graphdb.writing.items import RowByRow
@@ -60,7 +60,10 @@ def written(value: SqlValue) -> Written:
         return Written(f"({value.sql}).lexical", f"({value.sql}).datatype")
     if base is Base.EXACT and not value.many:
         name = "dateTime" if value.type.of in DATED else "time"
-        return Written(_exact(value), f"'{XSD}{name}'", total=False)
+        datatype = f"'{XSD}{name}'"
+        if value.type.by_name:
+            datatype = f"CASE WHEN {exact.zone_of(value)} IS NULL THEN {datatype} ELSE '{ZONED_DATATYPE}' END"
+        return Written(_exact(value), datatype, total=False)
     if base in (Base.ZONED, Base.MOMENT) and not value.many:
         return Written(_moment(value), f"'{XSD}dateTime'", total=False)
     if value.many or base not in {*_DATATYPES, Base.STRING, Base.NULL, Base.VALUE, Base.LIST}:
@@ -127,7 +130,10 @@ def _exact(value: SqlValue) -> str:
     """Return SQL of the lexical form of an exact time, as above."""
     near = f"year({exact.clock_of(value)}) BETWEEN 1 AND 9999"  # other years are written otherwise
     fits = f" AND {_fits(offset_of(value))}" if value.type.of in AT_OFFSETS else ""
-    return f"CASE WHEN {near}{fits} THEN {exact_text(value, seconds=True)} END"
+    of_zone = (
+        f"WHEN {near} AND {exact.zone_of(value)} IS NOT NULL THEN {exact_text(value)} " if value.type.by_name else ""
+    )
+    return f"CASE {of_zone}WHEN {near}{fits} THEN {exact_text(value, seconds=True)} END"
 
 
 def _list(value: SqlValue) -> str:

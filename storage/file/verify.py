@@ -237,13 +237,13 @@ CALLED = frozenset(
     list_has_any list_max list_pack list_prepend list_reduce list_reverse list_slice list_sort list_sum list_transform
     list_value list_zip ln log log10 log2 lower lpad ltrim make_date make_timestamp make_timestamptz map max mean
     microsecond millennium millisecond min min_by minute mod mode month nanosecond nfc_normalize not_like_escape now
-    nullif octet_length parquet_schema pi position power pragma_database_size prefix printf quantile_cont quantile_disc
-    quarter query radians random range rank read_csv read_duckdb read_parquet regexp_extract regexp_extract_all
-    regexp_full_match regexp_matches regexp_replace replace reverse right round row row_number rpad rtrim second
-    set_bit sign sin sinh split split_part sqrt starts_with stats stddev_pop stddev_samp strftime string_agg
-    string_split string_split_regex strlen struct_extract struct_extract_at struct_pack substr substring suffix sum tan
-    tanh timezone to_days to_json to_microseconds to_months trim trunc txid_current unicode union_extract union_tag
-    union_value unnest upper url_encode uuid version week weekday weekofyear xor year
+    nullif octet_length parquet_schema pg_timezone_names pi position power pragma_database_size prefix printf
+    quantile_cont quantile_disc quarter query radians random range rank read_csv read_duckdb read_parquet regexp_extract
+    regexp_extract_all regexp_full_match regexp_matches regexp_replace replace reverse right round row row_number rpad
+    rtrim second set_bit sign sin sinh split split_part sqrt starts_with stats stddev_pop stddev_samp strftime
+    string_agg string_split string_split_regex strlen struct_extract struct_extract_at struct_pack substr substring
+    suffix sum tan tanh timezone to_days to_json to_microseconds to_months trim trunc txid_current unicode union_extract
+    union_tag union_value unnest upper url_encode uuid version week weekday weekofyear xor year
     """.split()
 )
 """The functions of DuckDB's that our SQL calls, by name or by syntax (operators aside); a test holds it to the code."""

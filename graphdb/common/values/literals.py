@@ -143,14 +143,18 @@ def far_value_of(text: str) -> Temporal:
 _FAR = re.compile(r"(-?\d+)(-\d{2}-\d{2})( \(BC\))?(?:[ T](.+))?")
 
 
-def exact_of(of: type[Temporal], clock: datetime | str, nanoseconds: int, offset: int) -> Temporal:
+def exact_of(
+    of: type[Temporal], clock: datetime | str, nanoseconds: int, offset: int, zone: str | None = None
+) -> Temporal:
     """Return a time of the parts that SQL has: what a clock shows is a text where Python's calendar lacks it."""
     shown = moment_at(clock, 0)
-    parts: dict[str, int] = {"nanoseconds": shown.nanoseconds + nanoseconds}
+    parts: dict[str, Any] = {"nanoseconds": shown.nanoseconds + nanoseconds}
     if of in DATED:
         parts["days"] = shown.days
     if of in AT_OFFSETS:
         parts["offset"] = offset
+    if zone is not None:
+        parts["zone"] = zone
     return of(**parts)
 
 

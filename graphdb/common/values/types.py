@@ -110,6 +110,8 @@ class Type:
     """Of literals: whether some may have values that SQL has no type for, such as lists."""
     of: type[Temporal] | None = None
     """Of exact times: what they are."""
+    by_name: bool = False
+    """Of exact points in time: whether the names of their zones are beside them."""
 
     def __str__(self) -> str:
         return self.base.value if self.of is None else f"a {self.of.kind}"
@@ -131,6 +133,8 @@ TIME = Type(Base.TIME)
 EXACT: dict[type[Temporal], Type] = {of: Type(Base.EXACT, of=of) for of in (LocalTime, Time, LocalDateTime, DateTime)}
 """Times to the nanosecond, with their offsets from UTC: what a clock shows, the nanoseconds that are left of a
 microsecond, and the offset in seconds (0 of local ones).  Of a time of day the clock shows 1970-01-01."""
+IN_ZONE = Type(Base.EXACT, of=DateTime, by_name=True)
+"""Points in time with the names of their zones, too: null of one at an offset without such a zone."""
 DURATION = Type(Base.DURATION)
 VALUE = Type(Base.VALUE)
 NODE = Type(Base.NODE)
@@ -304,7 +308,9 @@ def sql_type(type: Type) -> str:
     if type.base is Base.MOMENT:
         return 'STRUCT(moment TIMESTAMP WITH TIME ZONE, "offset" INTEGER)'
     if type.base is Base.EXACT:
-        return 'STRUCT(clock TIMESTAMP, nanoseconds INTEGER, "offset" INTEGER)'
+        return (
+            f'STRUCT(clock TIMESTAMP, nanoseconds INTEGER, "offset" INTEGER{", zone VARCHAR" if type.by_name else ""})'
+        )
     if type.base is Base.ANY:
         return "BLOB"
     if type.base is Base.NULL:

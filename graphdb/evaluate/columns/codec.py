@@ -16,9 +16,10 @@ from graphdb.common.errors import ExecutionError, NotSupportedError
 from graphdb.common.stopping import checked
 from graphdb.common.values.entities import Edge, Path, Vertex
 from graphdb.common.values.literals import exact_of, far_value_of, moment_at
-from graphdb.common.values.temporal import Date, Duration
+from graphdb.common.values.temporal import DAY, Date, DateTime, Duration, LocalDateTime
 from graphdb.common.values.temporal_python import from_python
 from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.common.values.time_texts import LAST
 from graphdb.common.values.types import (
     ANY,
     BOOLEAN,
@@ -119,7 +120,7 @@ def _reader(type: Type, keys: Keys) -> Convert:
             return lambda value: moment_at(value, 0)
         case Base.EXACT if type.of is not None:
             of = type.of
-            return lambda value: exact_of(of, value["clock"], value["nanoseconds"], value["offset"])
+            return lambda value: exact_of(of, value["clock"], value["nanoseconds"], value["offset"], value.get("zone"))
         case Base.DATE | Base.DATETIME:  # text where Python's calendar does not have the year
             return lambda value: far_value_of(value) if isinstance(value, str) else from_python(value)
     return _same if type.base in _PYTHON else _tidied
@@ -207,6 +208,8 @@ def _writer(type: Type, keys: Keys, keyed: Convert | None) -> Convert:
             return lambda value: _days(_of(Date, value, type))
         case Base.DURATION:
             return lambda value: {name: getattr(_of(Duration, value, type), name) for name in _PARTS}
+        case Base.EXACT if type.by_name:
+            return lambda value: _in_zone(_of(DateTime, value, type))
     kind = _PYTHON[type.base]
     return lambda value: value if value.__class__ is kind else _of(kind, None, type)
 
@@ -232,6 +235,15 @@ def _days(date: Date) -> int:
 def is_sql_date(date: Date) -> bool:
     """Whether SQL's dates have one."""
     return abs(date.days) <= _LAST_DAY
+
+
+def _in_zone(value: DateTime) -> dict[str, object]:
+    """Return the fields of a point in time in a zone; what a clock shows as text: Python's calendar may lack it."""
+    nanoseconds = value.nanoseconds
+    if abs(value.days * DAY + nanoseconds) > LAST * 1000:
+        raise ExecutionError("a date and time is out of range: columns hold the years -289566 to 293506")
+    clock = str(LocalDateTime(value.days, nanoseconds - nanoseconds % 1000)).removeprefix("+")
+    return {"clock": clock, "nanoseconds": nanoseconds % 1000, "offset": value.offset, "zone": value.zone}
 
 
 def _path(path: Path) -> dict[str, list[int]]:

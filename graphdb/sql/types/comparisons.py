@@ -17,7 +17,8 @@ from graphdb.sql import exact
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.equivalence import all_once
 from graphdb.sql.joined import options
-from graphdb.sql.types import maps, temporal
+from graphdb.sql.times import temporal
+from graphdb.sql.types import maps
 from graphdb.sql.value import SqlValue, incomparable, instant, member, named, number
 
 _UNORDERED = (Base.NODE, Base.EDGE, Base.PATH, Base.MAP, Base.DURATION)

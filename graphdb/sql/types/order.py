@@ -13,7 +13,8 @@ from graphdb.sql import exact
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.equivalence import key
 from graphdb.sql.joined import alternatives, options
-from graphdb.sql.types import durations, maps
+from graphdb.sql.times import durations
+from graphdb.sql.types import maps
 from graphdb.sql.value import SqlValue, edges_of, instant, item_of, member, number
 
 _LAST_ID = (1 << 63) - 1

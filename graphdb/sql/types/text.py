@@ -19,7 +19,7 @@ from graphdb.sql import exact
 from graphdb.sql.compiler import Compile, Compiler, Forms
 from graphdb.sql.joined import options
 from graphdb.sql.long_texts import LONG
-from graphdb.sql.types import durations, temporal
+from graphdb.sql.times import durations, in_zones, temporal
 from graphdb.sql.value import SqlValue, member
 
 _TIME = r"regexp_replace(CAST({0} AS VARCHAR), '^(\d+:\d+):00$', '\1')"
@@ -57,7 +57,7 @@ def text_of(c: Compiler, value: SqlValue, node: ast.Expression) -> str:
     if base is Base.DURATION:
         return durations.text_of(c, value)
     if base is Base.EXACT:
-        return exact_text(value)
+        return in_zones.named_once(c, [value], lambda value: SqlValue(exact_text(value), STRING)).sql
     if base in (Base.ZONED, Base.MOMENT):
         return f"({_text(temporal.local(value).sql, Base.DATETIME)} || {temporal.offset_text(value)})"
     if base is not Base.VALUE:
@@ -110,7 +110,8 @@ def exact_text(value: SqlValue, *, seconds: bool = False) -> str:
     if not seconds:
         last = f"CASE WHEN {fraction} = 0 AND second({clock}) = 0 THEN '' ELSE {last} END"
     offset = f" || {temporal.offset_text(value)}" if of in AT_OFFSETS else ""
-    return f"({day}strftime({clock}, '%H:%M') || {last}{offset})"
+    zone = f" || coalesce('[' || {exact.zone_of(value)} || ']', '')" if value.type.by_name else ""
+    return f"({day}strftime({clock}, '%H:%M') || {last}{offset}{zone})"
 
 
 def _float_text(sql: str) -> str:

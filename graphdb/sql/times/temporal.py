@@ -43,6 +43,7 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.free import free_variables
 from graphdb.sql import exact
 from graphdb.sql.compiler import Compile, Compiler, Forms
+from graphdb.sql.times import in_zones
 from graphdb.sql.value import SqlValue, at_offset, instant, offset_of
 
 _OF_DATE: Mapping[str, str] = {
@@ -97,7 +98,9 @@ def part(value: SqlValue, name: str, node: ast.Property) -> SqlValue:
         if name in _EPOCHS and kind is DateTime:
             return SqlValue(_floor(f"epoch_us({instant(exact.less_exact(value)).sql})", _EPOCHS[name]), INTEGER)
         if name in ("timezone", "offset"):
-            return SqlValue(offset_text(value), STRING)
+            text = offset_text(value)
+            by_name = name == "timezone" and value.type.by_name
+            return SqlValue(f"coalesce({exact.zone_of(value)}, {text})" if by_name else text, STRING)
         if name in ("offsetSeconds", "offsetMinutes"):
             minutes = " // 60" if name == "offsetMinutes" else ""
             found = f"CAST({offset_of(value)}{minutes} AS BIGINT)"
@@ -256,12 +259,7 @@ def _is_local(type: Type) -> bool:
 
 def _adds_durations(c: Compiler, node: ast.Expression) -> bool:
     """Whether an expression is made of points in time that SQL has, and durations: DuckDB finds what it is, too."""
-    for part in walk(node):
-        if isinstance(part, ast.FunctionCall) and part.name.lower() != "duration":
-            return False
-        if isinstance(part, ast.Parameter) and getattr(getattr(c.argument(part), "tzinfo", None), "key", None):
-            return False
-    return True
+    return all(not (isinstance(part, ast.FunctionCall) and part.name.lower() != "duration") for part in walk(node))
 
 
 def _compared(c: Compiler, node: ast.Expression) -> SqlValue:
@@ -429,27 +427,35 @@ def _truncate(target: Type) -> Compile:
         unit = getattr(node.arguments[0], "value", None)
         if len(node.arguments) != 2 or not isinstance(unit, str):
             raise _refused(node)
-        value = c.one(node.arguments[1])
+        value, unit = c.one(node.arguments[1]), unit.lower()
+        if unit not in (*_YEARS, *_UNITS, *(() if target == DATE else _UNITS_OF_CLOCKS)):
+            raise _refused(node)
+        if target == ZONED and value.type.by_name:
+            return in_zones.named_once(
+                c, [value], lambda value: in_zones.truncated(c, node, value, _cut(unit, exact.clock_of(value)))
+            )
         if exact.kind_of(value.type) in DATED:
             value = exact.less_exact(value)
         if value.type.base not in (Base.DATE, Base.DATETIME, *_AT_OFFSETS):
             raise _refused(node)
-        clock, unit = local(value), unit.lower()
-        if unit in _YEARS:
-            first = f"year({clock.sql}) - ((year({clock.sql}) % {_YEARS[unit]} + {_YEARS[unit]}) % {_YEARS[unit]})"
-            cut = f"make_date({first}, 1, 1)"
-        elif unit in _UNITS:
-            cut = f"date_trunc('{_UNITS[unit]}', {clock.sql})"
-        elif unit in _UNITS_OF_CLOCKS and target != DATE:
-            cut = f"date_trunc('{unit}', CAST({clock.sql} AS TIMESTAMP))"
-        else:
-            raise _refused(node)
+        cut = _cut(unit, local(value).sql)
         if target == ZONED:
             same = value if value.type.base in _AT_OFFSETS else SqlValue(value.sql, ZONED)
-            return at_same_offset(same, f"CAST({cut} AS TIMESTAMP)")
+            return at_same_offset(same, cut)
         return SqlValue(f"CAST({cut} AS {sql_type(target)})", target)
 
     return compile
+
+
+def _cut(unit: str, clock: str) -> str:
+    """Return SQL of a day, or local date and time, cut down to a unit: a TIMESTAMP."""
+    if unit in _YEARS:
+        cut = f"make_date(year({clock}) - ((year({clock}) % {_YEARS[unit]} + {_YEARS[unit]}) % {_YEARS[unit]}), 1, 1)"
+    elif unit in _UNITS:
+        cut = f"date_trunc('{_UNITS[unit]}', {clock})"
+    else:
+        cut = f"date_trunc('{unit}', CAST({clock} AS TIMESTAMP))"
+    return f"CAST({cut} AS TIMESTAMP)"
 
 
 def _truncate_time(of: type[Temporal]) -> Compile:

@@ -1,0 +1,1 @@
+"""Expressions of dates, times and durations in SQL."""
