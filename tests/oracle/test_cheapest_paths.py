@@ -209,6 +209,13 @@ def test_cost_is_a_name_like_any_other(roads: graphdb.Database) -> None:
     assert roads.query(f"{ONE} e.w AS cost WHERE cost < 3 RETURN cost").fetchall() == [(2,)]
 
 
+def test_vertices_on_other_paths_may_be_known(roads: graphdb.Database) -> None:
+    for known, rest, rows in [(2, "(b)", [(2, 2)]), (1, "(b)", []), (0, "(a)", []), (2, "(c)", [])]:
+        text = f"""MATCH (c:N {{id: {known}}}) MATCH p = (a)-[:E]->(c)-[:E]->{rest} MATCH (b)
+                   MATCH ANY SHORTEST (a)-[e:E]->+(b) COST BY e.w AS t RETURN length(p), t"""
+        assert roads.query(text).fetchall() == rows
+
+
 def test_explain_says_how(roads: graphdb.Database) -> None:
     plan = roads.explain(f"{ONE} e.w AS t RETURN t")
     assert "cheapest TRAIL (a) -[e:E]->+ (b) by e.w: Dijkstra's algorithm" in plan

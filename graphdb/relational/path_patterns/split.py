@@ -11,6 +11,7 @@ from graphdb.pattern.bind import conjuncts, variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.paths.lengths import OF_PATHS, all_hold, length_name
 from graphdb.pattern.paths.pieces import Piece, names_of, pieces_of
+from graphdb.pattern.rename import renamed
 from graphdb.plan.paths import EVERY
 from graphdb.relational.path_patterns.order import apart
 from graphdb.sql.value import SqlValue, column, edges_of
@@ -103,12 +104,17 @@ def split_clauses(matches: Sequence[ast.MatchClause], given: Collection[str]) ->
     plain: list[list[ast.PathPattern]] = [[] for _ in matches]
     paths: list[Path] = []
     nodes: list[tuple[int, ast.NodePattern, str]] = []
+    apart_of = [_pieces(match) for match in matches]
+    taken = {*given, *(name for pieces in apart_of for piece in pieces for name in _outer_names(piece))}
+    same: list[list[ast.Expression]] = [[] for _ in matches]
+    costed = any(path.cost is not None for match in matches for path in match.patterns)
     for number, match in enumerate(matches):
-        whole = match.mode is ast.MatchMode.DIFFERENT_NODES  # no vertex of a path is one of the rest
-        for piece in (piece for path in match.patterns for piece in ((path,) if whole else apart(path))):
+        for piece in apart_of[number]:
             if piece.plain:
                 plain[number].append(piece)
                 continue
+            if costed:  # else paths are searched for one by one, from the vertices that are known
+                piece = _with_own_names(piece, match, taken, same[number])
             parts = None if match.mode is ast.MatchMode.INDUCED or not piece.edges else pieces_of(piece)
             if parts is None:
                 return None
@@ -136,9 +142,9 @@ def split_clauses(matches: Sequence[ast.MatchClause], given: Collection[str]) ->
     of_one: dict[str, list[ast.Expression]] = {name: [] for name in own}
     after: list[ast.Expression] = []
     found = []
-    for match, pieces in zip(matches, plain, strict=True):
+    for match, pieces, equal in zip(matches, plain, same, strict=True):
         ready = []
-        for condition in conjuncts(match.where):
+        for condition in (*conjuncts(match.where), *equal):
             names = free_variables(condition)
             if names.isdisjoint(later):
                 ready.append(condition)
@@ -152,3 +158,35 @@ def split_clauses(matches: Sequence[ast.MatchClause], given: Collection[str]) ->
         for name, pieces in own.items()
     }
     return Split(found, paths, free, tuple(after))
+
+
+def _pieces(match: ast.MatchClause) -> list[ast.PathPattern]:
+    if match.mode is ast.MatchMode.DIFFERENT_NODES:  # no vertex of a path is one of the rest
+        return list(match.patterns)
+    return [piece for path in match.patterns for piece in apart(path)]
+
+
+def _outer_names(piece: ast.PathPattern) -> list[str]:
+    """Return the vertices of what is plain, and the ends of a path."""
+    return names_of(*(piece.nodes if piece.plain else (piece.nodes[0], piece.nodes[-1])))
+
+
+def _with_own_names(
+    piece: ast.PathPattern, match: ast.MatchClause, taken: set[str], same: list[ast.Expression]
+) -> ast.PathPattern:
+    """Return a path without a selector in which a vertex on its way that is named elsewhere, too, has another name.
+
+    ``same`` gets the conditions that both are one, and ``taken`` the names of the others.
+    """
+    if piece.selector is not None or match.mode in (ast.MatchMode.DIFFERENT_NODES, ast.MatchMode.INDUCED):
+        return piece
+    nodes = list(piece.nodes)
+    for at, node in enumerate(nodes[1:-1], 1):
+        if node.variable is None:
+            continue
+        if node.variable.name in taken:
+            own = ast.Variable(f"{OF_PATHS} place {piece.span.start} {at}", node.span)
+            nodes[at] = renamed(node, {node.variable.name: own.name})
+            same.append(ast.Comparison(("=",), (own, node.variable), node.span))
+        taken.add(node.variable.name)
+    return replace(piece, nodes=tuple(nodes))
