@@ -75,6 +75,8 @@ def _sum(c: Compiler, node: ast.FunctionCall) -> SqlValue:
 
 def _refused(c: Compiler, node: ast.FunctionCall, value: SqlValue) -> str:
     """Return the branch of a CASE that fails where some value of a union is no number."""
+    if value.bases is not None and value.bases <= NUMERIC:
+        return "WHEN FALSE THEN NULL"
     wrong = f"{value.sql} IS NOT NULL AND {number(value)} IS NULL"
     tag = f"any_value(union_tag({value.sql})) FILTER (WHERE {wrong})"
     error = c.unfit(f"{node.name} needs numbers", node, tag, NUMERIC)

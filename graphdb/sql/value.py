@@ -209,8 +209,10 @@ def member(value: SqlValue, base: Base) -> str:
 
 def number(value: SqlValue) -> str:
     """Return SQL for the number in a union, NULL if it is none."""
-    members = [f"CAST(({value.sql}).{MEMBERS[base][0]} AS DOUBLE)" for base in (Base.INTEGER, Base.DECIMAL, Base.FLOAT)]
-    return f"coalesce({', '.join(members)})"
+    numbers = (Base.INTEGER, Base.DECIMAL, Base.FLOAT)
+    there = [base for base in numbers if value.bases is None or base in value.bases]
+    members = [f"CAST(({value.sql}).{MEMBERS[base][0]} AS DOUBLE)" for base in there]
+    return f"coalesce({', '.join(members)})" if members else "CAST(NULL AS DOUBLE)"
 
 
 def some(source: str, item: str, test: str) -> str:

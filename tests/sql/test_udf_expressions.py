@@ -56,6 +56,9 @@ def test_distinct_inputs_are_computed_once(db: graphdb.Database, monkeypatch: py
         ("UNWIND [1, ['a', [2.5]], [], null] AS l UNWIND l AS x UNWIND x AS y RETURN y", [(1,), ("a",), (2.5,)]),
         ("MATCH (n:P) WITH CASE n.id WHEN 1 THEN 1 WHEN 2 THEN 'b' ELSE [] END AS l UNWIND l AS x RETURN x ORDER BY x",
          [("b",), (1,)]),
+        ("MATCH (n:P) WITH CASE n.days WHEN 1 THEN 1 ELSE -2.5 END AS x, n "
+         "RETURN count(DISTINCT abs(abs(CASE n.days WHEN 1 THEN 1 ELSE -2.5 END))) AS c, "
+         "sum(abs(abs(abs(CASE n.days WHEN 1 THEN 1 ELSE -2.5 END)))) AS s, max(abs(abs(x))) AS m", [(2, 20.5, 2.5)]),
         # What is looked up for an expression stands in a subquery, and in no lambda.
         ("MATCH (n:P) WHERE range(3, n['id']) >= [3, 4, 5] RETURN n.id AS i ORDER BY i", [(5,), (6,), (7,), (8,), (9,)]),
         ("MATCH (n:P {id: 4}) RETURN duration.between(date.truncate('year', date('2020-05-01')), "

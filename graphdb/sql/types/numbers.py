@@ -6,11 +6,15 @@ one while its scale is small.  Of values whose types only the rows tell, integer
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from graphdb.common.duckdb.out_of_range import OutOfRange
 from graphdb.common.errors import NotSupportedError, TypeMismatchError, with_place
 from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, NUMERIC, STRING, VALUE, Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compile, Compiler, Forms
+from graphdb.sql.equivalence import once
+from graphdb.sql.joined import WHOLE_AND_REAL
 from graphdb.sql.types import text
 from graphdb.sql.types.magnitudes import LARGEST, magnitude
 from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, VOLATILE, Effects, SqlValue, as_union, member, named, number
@@ -133,7 +137,9 @@ def numeric(c: Compiler, node: ast.FunctionCall, argument: ast.Expression) -> Sq
     if value.type.base is Base.NULL:
         return SqlValue("CAST(NULL AS BIGINT)", INTEGER)
     if value.type.base is Base.VALUE:
-        return SqlValue(text.or_refused(c, node, number(value), value, "a number", argument), FLOAT)
+        return SqlValue(
+            _named(c, value, argument, lambda v: text.or_refused(c, node, number(v), v, "a number", argument)), FLOAT
+        )
     raise c.mismatch(f"{node.name} needs a number, found {value.type}", argument)
 
 
@@ -156,16 +162,26 @@ def _same(template: str) -> Compile:
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         (argument,) = node.arguments
         mixed = c.value_of(c.one(argument))
-        value = numeric(c, node, argument)
-        real = SqlValue(template.format(value.sql), value.type, effects=_overflow(c, value.type, argument))
         if mixed.type.base is not Base.VALUE:
-            return real
-        whole = member(mixed, Base.INTEGER)
+            value = numeric(c, node, argument)
+            return SqlValue(template.format(value.sql), value.type, effects=_overflow(c, value.type, argument))
+
+        def made(mixed: SqlValue) -> str:
+            whole = member(mixed, Base.INTEGER)
+            exact = as_union(SqlValue(template.format(whole), INTEGER))
+            found = text.or_refused(c, node, number(mixed), mixed, "a number", argument)
+            real = as_union(SqlValue(template.format(found), FLOAT))
+            return f"CASE WHEN {whole} IS NOT NULL THEN {exact.sql} ELSE {real.sql} END"
+
         c.rows.note(_overflow(c, INTEGER, argument))
-        exact = as_union(SqlValue(template.format(whole), INTEGER))
-        return SqlValue(f"CASE WHEN {whole} IS NOT NULL THEN {exact.sql} ELSE {as_union(real).sql} END", VALUE)
+        return SqlValue(_named(c, mixed, argument, made), VALUE, bases=WHOLE_AND_REAL)
 
     return compile
+
+
+def _named(c: Compiler, value: SqlValue, node: ast.Expression, make: Callable[[SqlValue], str]) -> str:
+    """Return SQL that names a value several times: calls in calls would be longer by a factor each."""
+    return make(value) if isinstance(node, (ast.Property, ast.Variable)) else once(c, value, make)
 
 
 def _sign(c: Compiler, node: ast.FunctionCall) -> SqlValue:
