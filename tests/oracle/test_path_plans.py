@@ -145,6 +145,13 @@ MATCH (a:N) OPTIONAL MATCH p = (a)-[r:E|F*0..2]->(b {half: 1}) WHERE any(x IN r 
 MATCH p = (a)-[:E*1..2]->(b) WITH p, b, a.id AS i WHERE all(r IN relationships(p) WHERE r.w > 1) MATCH (b)-[:F]->(c) RETURN i, c.id, last(nodes(p)).id, length(p)
 MATCH p = (a)-[:E|F]->(b)-[:E]->(c) WITH p, a WITH a, p, a.half AS h RETURN a.id, max(reduce(s = 0, r IN relationships(p) | s + r.w)), h
 MATCH (a:N) WITH a WHERE a.id < 4 MATCH p = (a)-[:E*0..2]-(b) UNWIND nodes(p) AS n RETURN a.id, n.id, count(*), sum(length(p))
+MATCH (a:N) ((x)-[r:E]->(y) WHERE x.half <> y.half){1,3} (b) RETURN a.id, b.id, size(r), [e IN r | e.w]
+MATCH p = (a) ((x)-[r:E|F]->()-[s:E]->(z)){0,2} (b) RETURN a.id, r, [e IN s WHERE e.w > 1 | e.w], length(p)
+MATCH (a) ((x)-[r:E]-(y) WHERE r.w > 1){1,2} (b) WITH a, r, b MATCH (b)-[:F]->(c) RETURN a.id, c.id, reduce(s = 0, e IN r | s + e.w)
+MATCH (a:N) OPTIONAL MATCH (a) ((x)-[r:F]->(y)){1,2} (b {half: 1}) RETURN a.id, size(r), r[0].w, any(e IN r WHERE e.w > 1)
+MATCH (a) ((x)-[r:E]->(y)){1,2} (b) WHERE all(e IN r WHERE e.w < 3) AND size(r) = 2 RETURN count(*), count(DISTINCT r)
+MATCH (a) ((x)-[r:E]->(y)){0,2} (b), (b)-[f:F]->(c) RETURN a.id, [n IN y | n.id], r, f.w
+MATCH (a:N) WHERE EXISTS { (a) ((x)-[r:E]->(y)){1,2} (b) WHERE r[-1].w = 1 } RETURN a.id, COUNT { (a) ((x)-[r:F]->(y)){1,2} (b) WHERE size(r) = b.half }
 MATCH p = (a)-[f:E|F*1..2]->(b) WITH a, f, nodes(p) AS l RETURN a.id, [i IN [1, 0, 7] | l[i].id], any(i IN [0, 1] WHERE type(f[i]) = 'F')
 MATCH p = (a)-[:E*0..2]->(b) WITH p UNWIND [0, 1] AS j RETURN [i IN range(j, 2) WHERE nodes(p)[i].half = j | labels(nodes(p)[i])]
 MATCH p = (a)-[f:E|F*1..3]->(b) WHERE all(i IN range(0, length(p) - 2) WHERE relationships(p)[i].w < f[i + 1].w) RETURN a.id, b.id, size(f)

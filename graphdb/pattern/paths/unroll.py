@@ -75,8 +75,8 @@ class Version:
 def unroll(matches: tuple[ast.MatchClause, ...], needed: set[str]) -> list[Version] | None:
     """Return the versions of some MATCH clauses, shortest first.
 
-    None where there are too many versions or none, no upper bound, or a selector, and where a name means something else
-    in each repetition.
+    None where there are too many versions or none, no upper bound, or a selector, and where a vertex of a repeated part
+    is named after the match.
 
     Parameters
     ----------
@@ -104,9 +104,15 @@ def path_names(matches: Sequence[ast.MatchClause]) -> set[str]:
 
 
 def lists_of(matches: Sequence[ast.MatchClause]) -> set[str]:
-    """Return the variables of repeated edges."""
+    """Return the variables of repeated edges, and of the edges of repeated parts."""
     edges = (edge for match in matches for path in match.patterns for edge in path.edges if edge.repeat is not None)
-    return {edge.variable.name for edge in edges if isinstance(edge, ast.EdgePattern) and edge.variable is not None}
+    return {name for edge in edges for name in names_of(*_edges_of(edge))}
+
+
+def _edges_of(edge: ast.EdgePattern | ast.Subpath) -> list[ast.EdgePattern]:
+    """Return an edge, or those of a part in brackets."""
+    inside = edge.pattern.edges if isinstance(edge, ast.Subpath) else (edge,)
+    return [each for each in inside if isinstance(each, ast.EdgePattern)]
 
 
 def longest(version: Version) -> int:
@@ -242,10 +248,10 @@ class _Unroller:
     ) -> Iterator[tuple[ast.EdgePattern, str]]:
         """Yield the edges of a repeated piece, each with the vertex that it leads to."""
         number = next(self._numbers)
+        lists = self._found.lists
+        lists |= dict.fromkeys(names_of(*_edges_of(edge)), ())
         if not number:
             self._merge(left, right)
-            if isinstance(edge, ast.EdgePattern) and edge.variable is not None:
-                self._found.lists[edge.variable.name] = ()
             return
         places = [left, *(self._name() for _ in range(number - 1)), right]
         names: list[str] = []
@@ -258,7 +264,7 @@ class _Unroller:
             else:
                 yield from self._part(edge, at, to, pieces, where)
         if isinstance(edge, ast.EdgePattern) and edge.variable is not None:
-            self._found.lists[edge.variable.name] = tuple(names)
+            lists[edge.variable.name] = tuple(names)
 
     def _part(
         self, part: ast.Subpath, left: str, right: str, pieces: list[ast.PathPattern], where: list[ast.Expression]
@@ -272,6 +278,8 @@ class _Unroller:
                 names[node.variable.name] = place
         edges = [edge for edge in inner.edges if isinstance(edge, ast.EdgePattern)]
         names |= {name: self._name() for name in names_of(*edges)}
+        for name in names_of(*edges):
+            self._found.lists[name] += (names[name],)
         for node, place in zip(inner.nodes, ends, strict=True):
             if not _is_bare(node):
                 copy = replace(renamed(node, names), variable=ast.Variable(place, node.span))
@@ -285,7 +293,7 @@ class _Unroller:
         return ast.Variable(self._name(), node.span)
 
 
-def _has_versions(path: ast.PathPattern, match: ast.MatchClause, needed: Collection[str]) -> bool:
+def _has_versions(path: ast.PathPattern, match: ast.MatchClause, needed: set[str]) -> bool:
     """Whether a path can be written out: all that its parts say can be said of each of their edges."""
     if path.selector is not None:
         return False
@@ -307,8 +315,10 @@ def _has_versions(path: ast.PathPattern, match: ast.MatchClause, needed: Collect
         if edge.repeat is None or inner.variable is not None or inner.mode is not None or inner.selector is not None:
             return False
         plain = [each for each in inner.edges if isinstance(each, ast.EdgePattern) and each.repeat is None]
-        vertices, names = names_of(*inner.nodes), {*names_of(*inner.nodes), *names_of(*plain)}
-        if len(plain) < len(inner.edges) or len({*vertices}) < len(vertices) or not names.isdisjoint(needed):
+        vertices, named = names_of(*inner.nodes), names_of(*plain)
+        if len(plain) < len(inner.edges) or any(len({*names}) < len(names) for names in (vertices, named)):
+            return False
+        if not needed.isdisjoint(vertices):  # lists of vertices
             return False
     return True
 
