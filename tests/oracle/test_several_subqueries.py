@@ -30,6 +30,9 @@ def _matrix(edges: Matrix) -> Matrix:
 
 
 HAS_K, HAS_L = _matrix(K), _matrix(L)
+AT = np.arange(VERTICES)
+W = (5 * AT[:, None] + 3 * AT) % 11
+"""A property of the edges of K, by their ends."""
 
 
 def _first_few(a: int) -> int:
@@ -53,6 +56,9 @@ SUBQUERIES: list[tuple[str, Callable[[int], Any]]] = [
     ("COUNT { MATCH (a)-[:K]->(x) RETURN x UNION MATCH (a)-[:K]->()-[:L]->(x) RETURN x }", lambda a: int((HAS_K + HAS_K @ HAS_L)[a].astype(bool).sum())),
     ("reduce(t = 0, i IN COLLECT { MATCH (a)-[:K]->(x) RETURN x.id ORDER BY x.id % 3 DESC, x.id SKIP 1 LIMIT 2 } | 20 * t + i)", lambda a: _first_few(a)),
     ("size([(a)-[r:L]->(x) WHERE x.id < a.id OR size([(x)-[:K]->(y) | y]) = 0 | r])", lambda a: int((HAS_L[a] & ((np.arange(VERTICES) < a) | (HAS_K.sum(axis=1) == 0))).sum())),
+    ("COUNT { MATCH (a)-[r:K]->() WHERE r.w > a.id }", lambda a: int((HAS_K[a] & (W[a] > a)).sum())),
+    ("EXISTS { MATCH (a)-[r:K]->(x) WHERE r.w < a.id - x.id }", lambda a: bool((HAS_K[a] & (W[a] < a - AT)).any())),
+    ("reduce(t = 0, i IN [(a)-[r:K]->(x) WHERE r.w + a.id > x.id | 10 * r.w + x.id] | t + i)", lambda a: int((HAS_K[a] & (W[a] + a > AT)) @ (10 * W[a] + AT))),
 ]  # fmt: skip
 """What is asked of a vertex, and what it is."""
 
@@ -63,7 +69,7 @@ def database() -> Iterator[graphdb.Database]:
         opened.load(
             [
                 graphdb.Table(pa.table({"id:ID": np.arange(VERTICES)}), label="P"),
-                graphdb.Table(pa.table({":START_ID": K[:, 0], ":END_ID": K[:, 1]}), type="K"),
+                graphdb.Table(pa.table({":START_ID": K[:, 0], ":END_ID": K[:, 1], "w": W[K[:, 0], K[:, 1]]}), type="K"),
                 graphdb.Table(pa.table({":START_ID": L[:, 0], ":END_ID": L[:, 1]}), type="L"),
             ]
         )

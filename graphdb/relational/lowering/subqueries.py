@@ -241,7 +241,8 @@ class Subqueries(Semijoins):
             if {link.source, link.target} <= at.keys() & known.keys():  # else there are far more matches than rows take
                 test = EdgeTest(at[link.source], at[link.target], link.labels, link.directed, negated=False)
                 bound.edge_tests.append(test)
-        joined = self._joined(left, bound, keep)
+        item = ast.Literal(1) if value is None else value
+        joined = self._joined(left, bound, keep, (ast.ReturnClause((ast.ReturnItem(item, "item", "item"),)),))
         joined = self._filtered(replace(joined, variables={**joined.variables, ROW: AT}), keep | {ROW})
         sql, found = self._projecting(joined).select([ROW], value)
         r = f"r{suffix}"

@@ -119,9 +119,11 @@ class Joins(RowTables):
         """
         raise NotImplementedError
 
-    def _joined(self, left: Relation, bound: BoundPattern, live: Collection[str]) -> Relation:
+    def _joined(
+        self, left: Relation, bound: BoundPattern, live: Collection[str], then: Sequence[ast.ClauseNode] = ()
+    ) -> Relation:
         """Join rows, which keep their numbers, with the bindings of a pattern that starts from them."""
-        return self._joined_anew(left, bound, live, "join", renumbers=False)[1]
+        return self._joined_anew(left, bound, live, "join", then=then, renumbers=False)[1]
 
     def _joined_anew(
         self,
