@@ -36,6 +36,7 @@ def graphs() -> Any:
             for row in rows:
                 database.query("CREATE (:P {n: $n, id: $id, key: $key, f: $f, any: $any})", row)
             database.query("MATCH (a:P), (b:P) WHERE b.n = a.n + 1 CREATE (a)-[:NEXT]->(b)")
+            database.query("UNWIND $rows AS e MATCH (a:P {n: e.n}) CREATE (a)-[r:SAME]->(a) SET r = e", rows=rows)
             found.append((database, rows))
         yield found
 
@@ -87,6 +88,8 @@ WAYS = [
     "UNWIND $rows AS e MATCH (a:P) WHERE a.{key} IN [{of}, 'none', 10] AND a.{key} <> 10 RETURN e, a.n",
     "UNWIND $rows AS e MATCH (a:P {{{key}: {of}}}), (b:P) WHERE b.{key} = {of} AND a.n = b.n RETURN e, a.n",
     "UNWIND $rows AS e MATCH (a:P {{{key}: {of}}})-[:NEXT*0..1]->(b) WHERE a = b RETURN e, a.n",
+    "UNWIND $rows AS e MATCH (a:P)-[r:SAME {{{key}: {of}}}]->() RETURN e, a.n",
+    "UNWIND $rows AS e MATCH ()-[r:SAME]->(a) WHERE {of} = r.{key} RETURN e, r.n",
 ]
 
 
@@ -118,6 +121,7 @@ def test_what_rows_ask_for_is_a_column(graphs: Any, form: Form) -> None:
         "MATCH (a:P {{id: {of}}}) MATCH (b:P {{id: {of}}}) RETURN count(*)",
         "MATCH (a:P {{any: {of}}}) RETURN count(*)",
         "OPTIONAL MATCH (a:P {{key: {of}}}) RETURN count(a)",
+        "MATCH ()-[r:SAME {{key: {of}}}]->() RETURN count(r)",
         "WITH e WHERE EXISTS {{ (a:P {{id: {of}}})-[:NEXT]->() }} RETURN count(*)",
         "MATCH (a:P {{id: {of}}}), (b:P) WHERE b.id = {of} SET a.f = a.f",
     ]

@@ -150,6 +150,8 @@ class Narrowing:
         if not isinstance(one, ast.Property) or not isinstance(one.base, ast.Variable):
             return None
         name = one.base.name
+        if name in bound.edge_of and name not in self._variables:
+            return self._asked_of_edges(one)
         if name in self._variables or name not in bound.vertex_of:
             return None
         with suppress(BindError, NotSupportedError):
@@ -161,6 +163,17 @@ class Narrowing:
                 return _Asked(bases, None, lambda: False)
             if type.base in _PLAIN and type.base is not Base.ZONED:
                 return _Asked(frozenset((type.base,)), type.base, lambda: self._is_small(label))
+        return None
+
+    def _asked_of_edges(self, one: ast.Property) -> _Asked | None:
+        """Return what the values of a property of edges are like, which are of one type each."""
+        with suppress(BindError, NotSupportedError):
+            found = self._snapshot.edges.column(self._snapshot.edges.key(one.key, self._snapshot.names, self._text))
+            base = found.type.base
+            if base is Base.VALUE and not found.many and found.bases is not None:
+                return _Asked(found.bases, None, lambda: False)
+            if base in _PLAIN and base is not Base.ZONED and not found.many:
+                return _Asked(frozenset((base,)), base, lambda: False)
         return None
 
     def _is_small(self, label: EdgeLabel) -> bool:
