@@ -339,7 +339,8 @@ def _ranges(ids: Ints) -> tuple[Ints, Ints]:
 def _read_literals(
     connection: Connection, sql: str, wanted: Ints, marks: NDArray[np.bool_] | None, memory: int
 ) -> arrow.Array | None:
-    """Return the values of literals (sorted ids) that SQL yields as (id, value); None where they are too large.
+    """Return the values of literals (sorted ids) that SQL yields as (id, value); None where they are too large: for
+    ``memory`` bytes, or for one array of texts.
 
     ``marks`` says of each id from the first to the last whether it is wanted, if SQL yields others between.
     """
@@ -348,6 +349,7 @@ def _read_literals(
     size = 0
     with connection.lock, connection.guard() as raw, batches(raw, sql, _BATCH) as found_rows:
         type = found_rows.schema.field(1).type
+        most = min(memory, _TEXT_BYTES) if arrow.is_string(type) else memory
         for batch in found_rows:
             there, part = values(batch.column(0)), batch.column(1)
             if marks is not None:
@@ -357,7 +359,7 @@ def _read_literals(
             read.append(there)
             parts.append(part)
             size += part.nbytes
-            if size > memory:
+            if size > most:
                 return None
     numbered, found = np.concatenate([wanted[:0], *read]), arrow.ChunkedArray(parts, type).combine_chunks()
     if not np.array_equal(numbered, wanted):

@@ -24,10 +24,18 @@ from graphdb.storage.file.verify import Ids
 from graphdb.storage.persisted.store import NOTHING, StateStructures
 
 SMALL = 2_000_000
-"""Values up to which a property may be cached in memory as arrays."""
+"""Values up to which a property is read as an array as soon as more than a handful is asked for: a tenth of a second."""
 
 _LEAST_BYTES = 8
-"""Bytes of memory that a value takes at least."""
+"""Bytes of memory that a value takes at least, …"""
+_READ_BYTES = 64
+"""… and while many are read: of properties that several of would fill the memory none is read."""
+
+_OFTEN = 2
+"""Times that a large array makes room for others, after which DuckDB is asked instead: to read it anew takes long."""
+
+_PER_LOOK = 6000
+"""Values that are read in the time in which a handful is looked up."""
 
 LOOKS = 4
 """How often a handful of vertices is looked up in the file before the values of all are read, …"""
@@ -85,6 +93,8 @@ class PropertyArrays(PropertyTypes):
         """Labels of properties whose values take more than the budget."""
         self._looks: Counter[int] = Counter()
         """How often a handful of vertices was looked up, by label id."""
+        self._left: Counter[int] = Counter()
+        """How often a large array made room for others, by label id."""
         self._sweeps: Counter[int] = Counter()
         """How often most texts of a column were asked for, by label id."""
         self._longest: int | None = None
@@ -100,15 +110,16 @@ class PropertyArrays(PropertyTypes):
         """Whether a property is read as an array: one plain value per vertex, and not too many of them."""
         if exact_only(label) or label.id in self._large:
             return False
-        if not 0 < label.triples <= SMALL or label.max_values != 1 or self.type_of(label) == VALUE:
+        if not label.triples or label.max_values != 1 or self.type_of(label) == VALUE:
             return False
-        return label.triples * _LEAST_BYTES <= self._memory
+        return label.triples * (_LEAST_BYTES if label.triples <= SMALL else _READ_BYTES) <= self._memory
 
     def source(self, label: EdgeLabel, rows: int) -> ValueColumn | None:
         """Return the column that :meth:`gather` takes values of so many from; None where it asks DuckDB for them."""
         at_once = label.id in self._arrays or rows > max(_HANDFUL, label.triples // _ONE_OF) or label.triples <= _LARGE
         at_once = at_once or self._persisted.has(self._key(label))
-        if not at_once and self._looks[label.id] < LOOKS and label.id not in self._large:
+        looks = LOOKS if label.triples <= SMALL else label.triples // _PER_LOOK
+        if not at_once and self._looks[label.id] < looks and label.id not in self._large:
             return None
         column = self.array(label)
         if column is not None and column.places is not None and 2 * rows > len(column.places):
@@ -191,13 +202,19 @@ class PropertyArrays(PropertyTypes):
         if self._bytes > self._memory:
             self._bytes = cached.column.nbytes + sum(each.column.nbytes for each in self._arrays.values())
         while self._arrays and self._bytes > self._memory:
-            self._bytes -= self._arrays.pop(next(iter(self._arrays))).column.nbytes
+            id = next(iter(self._arrays))
+            column = self._arrays.pop(id).column
+            self._bytes -= column.nbytes
+            if column.nbytes > SMALL * _LEAST_BYTES:
+                self._left[id] += 1
+                if self._left[id] >= _OFTEN:
+                    self._large.add(id)
         self._arrays[label.id] = cached
 
     def _follow_arrays(self, former: PropertyArrays, labels: Mapping[int, EdgeLabel], changed: Changed) -> None:
         """Take over the arrays of properties of the same type still, of which few values have changed."""
         self._large, self._bytes = former._large, former._bytes
-        self._looks, self._sweeps = former._looks, former._sweeps
+        self._looks, self._sweeps, self._left = former._looks, former._sweeps, former._left
         if self._ids.literals == former._ids.literals:
             self._longest = former._longest
         for id, cached in former._arrays.items():
@@ -212,7 +229,7 @@ class PropertyArrays(PropertyTypes):
         """Drop the arrays with what was counted for them, because the data changed."""
         self.drop_arrays()
         self._large = set()
-        self._looks, self._sweeps = Counter(), Counter()
+        self._looks, self._sweeps, self._left = Counter(), Counter(), Counter()
 
     def drop_arrays(self) -> None:
         """Read arrays anew, because a setting changed how DuckDB hands values over."""

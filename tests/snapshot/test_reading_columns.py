@@ -15,6 +15,7 @@ import pytest
 import graphdb
 from graphdb.common import arrow
 from graphdb.common.errors import StorageError
+from graphdb.common.values.types import INTEGER
 from graphdb.snapshot import columns, property_arrays
 from graphdb.snapshot.columns import read_columns
 from graphdb.snapshot.edge_values import EdgeValues
@@ -136,8 +137,14 @@ def test_properties_that_are_read_together_are_those_read_alone(
         assert column.nbytes < 2500
 
 
-def test_a_handful_is_looked_up_before_all_are_read(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("small", "looks"), [(property_arrays.SMALL, LOOKS), (99, 10)])
+def test_a_handful_is_looked_up_before_all_are_read(
+    db: graphdb.Database, monkeypatch: pytest.MonkeyPatch, small: int, looks: int
+) -> None:
+    """Of many values as often as takes as long as to read them all."""
     monkeypatch.setattr(property_arrays, "_LARGE", 50)
+    monkeypatch.setattr(property_arrays, "SMALL", small)
+    monkeypatch.setattr(property_arrays, "_PER_LOOK", 10)
     db.query("UNWIND range(1, 100) AS i CREATE (:A {id: i, name: 'x' + i})")
     read = []
 
@@ -146,9 +153,36 @@ def test_a_handful_is_looked_up_before_all_are_read(db: graphdb.Database, monkey
         return read_columns(*arguments)
 
     monkeypatch.setattr(property_arrays, "read_columns", reading)
-    for i in range(LOOKS + 3):
+    for i in range(looks + 3):
         assert db.query("MATCH (a:A {id: $i}) RETURN a.name", i=i).fetchall() == [(f"x{i}",)] * (i > 0)
-    assert read == [label_of(db, "name").id]
+        assert read == [label_of(db, "name").id] * (i >= looks)
+
+
+def test_large_columns_that_push_each_other_out_are_left_to_duckdb(
+    db: graphdb.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(property_arrays, "SMALL", 99)
+    monkeypatch.setattr(property_arrays, "_READ_BYTES", 8)
+    db.query("UNWIND range(1, 100) AS i CREATE (:A {id: i, next: i * 7, last: i / 2})")
+    properties = db._state.snapshot().properties
+    properties._memory = 900  # bytes, of which a column takes 800
+    read = []
+
+    def reading(*arguments: Any) -> Any:
+        read.extend(arguments[2])
+        return read_columns(*arguments)
+
+    monkeypatch.setattr(property_arrays, "read_columns", reading)
+    for _ in range(5):
+        for key, total in (("id", 5050), ("next", 35350), ("last", 2500)):
+            assert db.query(f"MATCH (a:A) RETURN sum(a.{key})").scalar() == total
+    labels = [label_of(db, key) for key in ("id", "next", "last")]
+    assert {label.id: read.count(label.id) for label in labels} == {label.id: 2 for label in labels}
+    assert sum(map(properties.in_memory, labels)) <= 1
+    ids = arrow.array(np.arange(0, 2000, 7))
+    for label in labels:
+        known = dict(db._state.connection.rows(property_relation(label, property_arrays.literal_sql("l", INTEGER))))
+        assert arrow.pylist(properties.gather(label, ids)) == [known.get(i) for i in range(0, 2000, 7)]
 
 
 def test_members_of_labels_are_read_one_by_one(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,8 +178,20 @@ def keep_signatures(a: int, n: int, column: int, required: int, out: int, like: 
 
 @kernel
 def keep_listed(a: int, n: int, listed: int, m: int, out: int, like: Any) -> int:
-    """The values of ``a`` that stand in the sorted int64 list ``listed``, into ``out`` (which may be ``a``)."""
+    """The values of ``a`` that stand in the int64 list ``listed`` (sorted, each once), into ``out`` (which may be ``a``).
+
+    Lists without gaps, as of the vertices of a label that were loaded together, need not be read.
+    """
+    if m == 0:
+        return 0
+    first, last = load(listed, 0, LONG), load(listed, m - 1, LONG)
     found, low = 0, 0
+    if last - first == m - 1:
+        for i in range(n):
+            value = load(a, i, like)
+            store(out, found, value, like)
+            found += first <= value and value <= last
+        return found
     for i in range(n):
         value = load(a, i, like)
         low = gallop(listed, low, m, value, LONG)

@@ -24,7 +24,7 @@ Ints = NDArray[np.int64]
 _SMALL = 4096
 """Ids up to which sorting them is the fastest way to number them."""
 
-_SPREAD = 4
+_SPREAD = 8
 """Numbers for each id, at most, where the ids themselves serve as numbers."""
 
 _LARGE = 1 << 19
@@ -35,7 +35,7 @@ _ORDERED = 1 << 16
 """Pairs up to which they are put in the order of the rows: those numbers have 16 bits."""
 
 _MANY = 1 << 21
-"""Pairs that are made before conditions are tested of them, at most."""
+"""Pairs that are made before conditions are tested of them, at most, but for as many as a side has rows."""
 
 _FEWER = 8
 """Times by which bindings must be fewer than such rows: then most rows are found to have none by a table of hashes."""
@@ -80,7 +80,10 @@ def _matched(rows: arrow.Table, found: arrow.Table, step: Joined, how: Matched, 
     if keys is None:
         return None
     row_bytes = 8 * (len(how.retained) + len(how.added) + 1)
-    pairs = _pairs(*keys, len(rows), len(found), min(most // row_bytes, _MANY) if _is_lazy(step) else most // row_bytes)
+    most_pairs = most // row_bytes
+    if _is_lazy(step):
+        most_pairs = min(most_pairs, max(_MANY, len(rows), len(found)))
+    pairs = _pairs(*keys, len(rows), len(found), most_pairs)
     if pairs is None:
         return None
     mine, theirs = _in_order(*pairs, len(rows), len(found))
@@ -149,8 +152,8 @@ def _counted(rows: arrow.Table, found: arrow.Table, how: Counted) -> Ints | None
         per_row = (sums > 0).astype(np.int64) if how.whether else sums
     else:
         own, their, distinct = _numbered(mine, theirs)
-        sums = np.bincount(their, weights, distinct).astype(np.int64)
-        per_row = (sums > 0).astype(np.int64)[own] if how.whether else sums[own]
+        sums = np.bincount(their, weights, distinct)
+        per_row = ((sums > 0) if how.whether else sums)[own].astype(np.int64, copy=False)
     if there is None:
         return per_row
     counts[there] = per_row

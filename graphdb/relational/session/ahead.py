@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SHARE = 0.04
 """A share of what the loads took of the processor, which deriving may take; writing what it derives comes to it."""
 
-MOST = 1.0
+MOST = 4.0
 """Seconds of it at most: nobody is told why closing a file takes so long."""
 
 LEAST = 1.0
