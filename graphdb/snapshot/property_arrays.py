@@ -24,7 +24,7 @@ from graphdb.storage.file.verify import Ids
 from graphdb.storage.persisted.store import NOTHING, StateStructures
 
 SMALL = 2_000_000
-"""Values up to which a property is read as an array as soon as more than a handful is asked for: a tenth of a second."""
+"""Values up to which a property is read as an array once more than a handful is asked for: in a tenth of a second."""
 
 _LEAST_BYTES = 8
 """Bytes of memory that a value takes at least, …"""
