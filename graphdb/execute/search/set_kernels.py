@@ -178,7 +178,7 @@ def keep_signatures(a: int, n: int, column: int, required: int, out: int, like: 
 
 @kernel
 def keep_listed(a: int, n: int, listed: int, m: int, out: int, like: Any) -> int:
-    """The values of ``a`` that stand in the int64 list ``listed`` (in order, each once), into ``out``, which may be ``a``.
+    """The values of ``a`` that stand in the list ``listed`` (int64, in order, each once), into ``out`` (maybe ``a``).
 
     Lists without gaps, as of the vertices of a label that were loaded together, need not be read.
     """
