@@ -84,3 +84,15 @@ def encodes(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+_MISSING = frozenset({"NAType", "NaTType"})
+"""Classes of pandas, of which there is one value each."""
+
+
+def is_missing(value: object) -> bool:
+    """Whether a value is one of those that pandas and NumPy have where there is none; NaN is a number."""
+    if type(value).__name__ in _MISSING:
+        return True
+    dtype = getattr(value, "dtype", None)
+    return getattr(dtype, "kind", "") in ("m", "M") and getattr(value, "ndim", 1) == 0 and bool(value != value)

@@ -83,7 +83,10 @@ class GraphDBError(Exception):
 
 
 _CONTROLS = {code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"} | {127: 0x2421}
-"""Pictures of control characters: those of data do nothing to a terminal."""
+_CONTROLS |= dict.fromkeys((*range(128, 160), 1564, 8206, 8207), 65533)
+_CONTROLS |= dict.fromkeys((*range(8234, 8239), *range(8294, 8298)), 65533)
+"""Pictures of control characters, those that turn the direction of text among them: in data they do nothing to a
+terminal, and the caret stands below what it means."""
 
 _PLACE = re.compile(r"(.*) at offset (\d+)(?: as (MemoryLimitError|TypeMismatchError))?", re.DOTALL)
 """What :func:`with_place` makes; SQL of the user's own may fail with any words, which stay as they are."""

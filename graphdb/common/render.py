@@ -233,17 +233,17 @@ def markdown(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
 
 
 def as_html(columns: Sequence[str], rows: Iterable[Row]) -> Iterator[str]:
-    """Yield a table of HTML as notebooks show data frames: numbers to the right, long values cut."""
+    """Yield a table of HTML as notebooks show data frames: numbers to the right, long values cut, controls visible."""
     listed = [list(row) for row in rows]
     sides = [' style="text-align: right"' if _is_numeric(row[i] for row in listed) else ' style="text-align: left"'
              for i in range(len(columns))]  # fmt: skip
     yield '<table class="dataframe">'
-    head = "".join(f"<th{side}>{html.escape(name)}</th>" for side, name in zip(sides, columns, strict=True))
+    head = "".join(f"<th{side}>{html.escape(_one_line(name))}</th>" for side, name in zip(sides, columns, strict=True))
     yield f"<thead><tr>{head}</tr></thead><tbody>"
     for row in listed:
         cells = (_short(described(value)) if value is not None else None for value in row)
         yield "<tr>" + "".join(
-            f"<td{side}>{'<em>null</em>' if cell is None else html.escape(cell)}</td>"
+            f"<td{side}>{'<em>null</em>' if cell is None else html.escape(_one_line(cell))}</td>"
             for side, cell in zip(sides, cells, strict=True)
         ) + "</tr>"  # fmt: skip
     yield "</tbody></table>"

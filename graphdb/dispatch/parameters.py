@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from graphdb.common.arguments import is_missing
 from graphdb.common.errors import ParameterError
 
 Parameters: TypeAlias = Mapping[str, object] | Sequence[object]
@@ -19,7 +20,7 @@ def by_name(parameters: Parameters | None, named: Mapping[str, object]) -> Mappi
     >>> by_name(["a", "b"], {"x": 3})
     {'1': 'a', '2': 'b', 'x': 3}
 
-    Columns of data frames and arrays are lists, data frames lists of maps.
+    Columns of data frames and arrays are lists, data frames lists of maps; what is missing to pandas or NumPy is null.
 
     Raises
     ------
@@ -43,13 +44,17 @@ _PLAIN = frozenset({str, int, float, bool, type(None), list, tuple, dict})
 
 
 def _listed(value: object) -> object:
-    """Return a column or array as a list, and a data frame as a list of maps; other values as they are."""
+    """Return a column or array as a list, a data frame as a list of maps, and what is missing as None."""
+    if is_missing(value):
+        return None
     dtype: Any = getattr(value, "dtype", None)
     if type(value).__module__ == "numpy" and dtype.kind in ("M", "m") and getattr(value, "ndim", None):
         value = cast(Any, value).astype(f"{dtype.kind}8[us]")  # of nanoseconds it would list integers
     if hasattr(value, "to_dict") and hasattr(value, "to_records"):  # a data frame of pandas
         return _with_nulls(value, cast(Any, value).dtypes).to_dict("records")
-    if hasattr(value, "to_frame") and hasattr(value, "isna"):  # a column of pandas
+    if (
+        hasattr(value, "to_frame") and hasattr(value, "isna") and getattr(value, "nlevels", 1) == 1
+    ):  # a column of pandas
         return _with_nulls(value, [dtype]).to_list()
     if not hasattr(value, "__len__") or isinstance(value, memoryview):
         return value

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 
-from graphdb.common.arguments import encodes
+from graphdb.common.arguments import encodes, is_missing
 from graphdb.common.errors import NotSupportedError, ParameterError
 from graphdb.common.stopping import checked
 from graphdb.common.values.decimals import fits, no_decimal, shortest
@@ -187,10 +187,6 @@ def list_sql(items: list[SqlValue]) -> SqlValue:
     return SqlValue(sql, list_of(element), bases=bases_of(items))
 
 
-_MISSING = frozenset({"NAType", "NaTType"})
-"""Classes of pandas, of which there is one value each."""
-
-
 def from_numpy(value: object) -> object:
     """Return a NumPy scalar or array as Python values, and a number or text of a subclass as what it is one of.
 
@@ -198,7 +194,7 @@ def from_numpy(value: object) -> object:
     """
     if type(value) in _PLAIN:
         return value
-    if type(value).__name__ in _MISSING:
+    if is_missing(value):
         return None
     for kind in (int, float):
         if isinstance(value, kind):

@@ -97,6 +97,9 @@ def test_blanks_and_joiners_are_characters_and_what_steers_a_terminal_is_shown()
         family,
     ]
     assert list(render.table("a", [("\x1b[31m\u202e",)], 80))[2] == r" \x1b[31m\u202e"
+    shown = "".join(render.as_html(["<a\u2066"], [("x\n\x1b[31my\u202e",)]))
+    assert r"&lt;a\u2066<" in shown
+    assert r">x\n\x1b[31my\u202e<" in shown
     assert list(render.line("a", [("x\n\x1b[31my\u202e",)])) == ["a = x\n\\x1b[31my\\u202e"]
 
 

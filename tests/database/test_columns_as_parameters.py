@@ -88,6 +88,15 @@ def test_what_is_missing_to_pandas_is_null(db: graphdb.Database) -> None:
         assert found == [(False,), (True,)], column
     for given in (pandas.NaT, pandas.NA):
         assert db.query("RETURN $x AS x, $y AS y", x=given, y=[given, 1]).fetchall() == [(None, [None, 1])]
+    assert db.query("RETURN $x", x=pandas.MultiIndex.from_tuples([(1, "a")])).scalar() == [[1, "a"]]
+    for given in (pandas.NaT, pandas.NA, np.datetime64("NaT"), np.timedelta64("NaT")):
+        for text in (
+            "MATCH (p:P) WHERE p.on < $x OR p.id = $x RETURN p",
+            "MATCH (p:P {on: $x}) RETURN p",
+            "UNWIND [$x] AS x MATCH (p:P) WHERE CASE WHEN p.on = x THEN true ELSE $x END RETURN p",
+            "SELECT 1 WHERE $x IS NOT NULL",
+        ):
+            assert db.query(text, x=given).fetchall() == [], (text, given)
 
 
 def test_scalars_of_numpy_are_scalars(db: graphdb.Database) -> None:
