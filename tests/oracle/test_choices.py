@@ -124,3 +124,19 @@ LIST = (
 def test_is_of_sql(db: graphdb.Database, clauses: str) -> None:
     assert "in Python" not in db.explain(f"MATCH (n:V)-[r:R]->(m) {clauses}")
     _check(db, clauses, ordered="ORDER" in clauses)
+
+
+def test_properties_of_several_types_are_compared_with_what_is_chosen(db: graphdb.Database) -> None:
+    """Of vertices that only the comparison joins, where lists are among the values, which no type of SQL holds."""
+    db.query("UNWIND [1, 'x', [1, 2], ['a', 'b'], 1.5, true, [], null] AS m CREATE (:W {m: m})")
+    try:
+        for chosen in (
+            "CASE WHEN b.m = 1 THEN b.m ELSE a.m END",
+            "coalesce(a.m, b.m)",
+            "CASE b.m WHEN [1, 2] THEN 1 END",
+        ):
+            for operator in "=", "<", "<>":
+                text = f"MATCH (a:W), (b:W) WHERE {chosen} {operator} b.m RETURN count(*)"
+                assert db.query(text).fetchall() == in_python(db, text), text
+    finally:
+        db.query("MATCH (a:W) DELETE a")

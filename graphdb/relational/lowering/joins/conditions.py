@@ -72,6 +72,8 @@ def apart_of(snapshot: Snapshot, text: str, names: Collection[str], bound: Bound
 
     def numeric(node: ast.Property) -> tuple[EdgeLabel, Type] | None:
         label = snapshot.names.property(node.key.words, text)
+        if not snapshot.properties.has_type(label):
+            return None
         type = snapshot.properties.type_of(label)
         known = bool(label.kinds) and type in (INTEGER, FLOAT) and snapshot.properties.in_memory(label)
         return (label, type) if known else None
