@@ -85,7 +85,7 @@ class Queries:
         with an error, SQL tells of such a number, and does not fail.
         """
         if text not in self._out_of_range:
-            told = OutOfRange.of(self._state.connection)
+            told = self._state.connection.callee(OutOfRange)
             told.noted = False
             try:
                 made = run(False)
@@ -234,7 +234,7 @@ class Queries:
         snapshot_of = self._state.snapshot if snapshot is None else lambda: snapshot
         later = _Later(self._state, snapshot_of, prepare, text, arguments, deleted)
         inside = not careful and self._state.transactions.inside
-        told = OutOfRange.of(self._state.connection) if inside else None
+        told = self._state.connection.callee(OutOfRange) if inside else None
         run = PathRun(
             replace(snapshot_of(), computing=later, deleted=deleted, careful=careful, told=told),
             executor,

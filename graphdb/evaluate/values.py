@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -52,13 +52,13 @@ def equals(left: Any, right: Any) -> Answer:
     if isinstance(left, list):
         if not isinstance(right, list):
             return False
-        return _all_equal(left, right) if len(left) == len(right) else False
+        return decided(map(equals, left, right), False) if len(left) == len(right) else False
     if kind is not type(right):
         return False
     if isinstance(left, dict):
         if left.keys() != right.keys():
             return False
-        return _all_equal(list(left.values()), [right[key] for key in left])
+        return decided((equals(value, right[key]) for key, value in left.items()), False)
     if isinstance(left, DateTime) and isinstance(right, DateTime):
         return left.instant == right.instant
     return bool(left == right)
@@ -71,28 +71,22 @@ def _of_one_kind(left: Any, right: Any, test: Callable[[Any, Any], bool]) -> boo
     return bool(test(left, right))
 
 
-def _all_equal(left: list[Any], right: list[Any]) -> Answer:
-    answer: Answer = True
-    for a, b in zip(left, right, strict=True):
-        equal = equals(a, b)
-        if equal is False:
-            return False
-        if equal is None:
+def decided(answers: Iterable[Answer], decisive: bool) -> Answer:
+    """Return OR (``decisive`` is true) or AND (false) of answers, which are asked for until one decides."""
+    answer: Answer = not decisive
+    for found in answers:
+        if found is decisive:
+            return decisive
+        if found is None:
             answer = None
     return answer
 
 
-def any_of(test: Any, left: Any, right: Any) -> Answer:
+def any_of(test: Callable[[Any, Any], Answer], left: Any, right: Any) -> Answer:
     """Test each of several values against each of the others: true if one is, else unknown if one is."""
-    answer: Answer = False
-    for a in left if isinstance(left, Several) else [left]:
-        for b in right if isinstance(right, Several) else [right]:
-            found = test(a, b)
-            if found:
-                return True
-            if found is None:
-                answer = None
-    return answer
+    ours = left if isinstance(left, Several) else [left]
+    theirs = right if isinstance(right, Several) else [right]
+    return decided((test(a, b) for a in ours for b in theirs), True)
 
 
 def less(left: Any, right: Any, or_equal: bool = False) -> Answer:

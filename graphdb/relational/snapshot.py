@@ -116,7 +116,7 @@ class Snapshot:
         given = [text, *(arguments.unnoted if isinstance(arguments, Arguments) else arguments).values()]
         listed = any(type(value) is list and value and type(value[0]) is str for value in given)
         long = listed or any(map(is_long, given)) or self.properties.longest_text() >= SHORTEST
-        return LongTexts.of(self.connection) if long else None
+        return self.connection.callee(LongTexts) if long else None
 
     @property
     def known_statistics(self) -> KnownStatistics:

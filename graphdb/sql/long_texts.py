@@ -54,19 +54,11 @@ def is_long(value: object) -> bool:
 
 
 class LongTexts:
-    """What SQL calls for long texts, on one connection."""
+    """What SQL calls for long texts, on one connection, which has one (:meth:`.Connection.callee`)."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = weakref.ref(connection)  # which holds this
         self._number = connection.calls.enter(self)
-
-    @classmethod
-    def of(cls, connection: Connection) -> LongTexts:
-        """Return the one of a connection."""
-        found = connection.callees.get(cls)
-        if found is None:
-            found = connection.callees[cls] = cls(connection)
-        return found
 
     def guarded(
         self, name: str, texts: Sequence[str], operands: Sequence[str], type: Type, sql: str, otherwise: str | None

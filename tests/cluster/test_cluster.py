@@ -27,31 +27,8 @@ from graphdb.cluster.executor import ClusterExecutor  # noqa: E402
 pytestmark = pytest.mark.filterwarnings("ignore")
 """Dask warns of ports, and of what its own dependencies do."""
 
+WORKERS = 2
 KNOWS = "MATCH (a:Person)-[:knows]->(b)-[:knows]->(c), (a)-[:knows]->(c)"
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Two processes of one thread each."""
-    folder = tmp_path_factory.mktemp("workers")
-    settings = {
-        "distributed.comm.timeouts.connect": "20s",
-        "distributed.worker.daemon": True,
-        "distributed.worker.multiprocessing-method": "forkserver",  # Dask is imported once for all of them
-    }
-    with (
-        __import__("dask").config.set(settings),
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            local_directory=str(folder),
-            silence_logs=50,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as found,
-    ):
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -19,33 +18,12 @@ from graphdb.cluster import executor as clusters  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
+WORKERS = 4
 FILES = {"lsqb": "lsqb-sf0.1.nt.gz", "watdiv": "watdiv.sf1.nt.gz"}
 EVERY = {"lsqb": 1, "watdiv": 6}
 """Of a set's queries, each so manieth is asked."""
 ROWS = 20_000
 """Matches of a query, at most, whose rows are compared too."""
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    settings = {
-        "distributed.comm.timeouts.connect": "20s",
-        "distributed.worker.daemon": True,
-        "distributed.worker.multiprocessing-method": "forkserver",  # Dask is imported once for all of them
-    }
-    with (
-        __import__("dask").config.set(settings),
-        distributed.LocalCluster(
-            n_workers=4,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            local_directory=str(tmp_path_factory.mktemp("workers")),
-            silence_logs=50,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as found,
-    ):
-        yield found
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -17,7 +17,7 @@ import graphdb
 from tests.fuzz import scaled
 from tests.live.test_parallel_edges import explained
 from tests.live.test_parallel_edges import write as write_edges
-from tests.live.writes import Draw, bag, begin, check, check_history, opened, statement, strategies
+from tests.live.writes import Draw, bag, begin, check, check_history, create, opened, statement, strategies
 
 MODES = ("", "", "REPEATABLE ELEMENTS ", "DIFFERENT NODES ", "INDUCED ", "DIFFERENT EDGES ")
 LABELS = ("", "", ":A", ":B", ":A|B", ":!A", ":New")
@@ -110,8 +110,7 @@ def query(draw: Draw) -> str:
 def created(db: graphdb.Database, draw: Draw, count: int) -> dict[str, str]:
     """Create so many random queries, and return them."""
     queries = {f"q{number}": query(draw) for number in range(count)}
-    for name, text in queries.items():
-        db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+    create(db, queries)
     return queries
 
 

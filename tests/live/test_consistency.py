@@ -18,7 +18,7 @@ import graphdb
 from graphdb.common.errors import ExecutionError, GraphDBError, QueryInterrupted, QueryTimeout, StorageError
 from graphdb.live import definitions
 from tests.fuzz import scaled
-from tests.live.writes import QUERIES, bag, begin, check, opened, statement
+from tests.live.writes import QUERIES, bag, begin, check, created, opened, statement
 
 _WRITER = """
 import sys
@@ -166,9 +166,7 @@ def test_batches_that_fail_leave_nothing_behind(tmp_path: Path) -> None:
     db.query("MATCH (a:A), (b:A) WHERE (a.i + b.i) % 3 = 0 CREATE (a)-[:R]->(b)")
     db.query("MATCH (a:A {i: 3}) SET a.x = duration('P1D')")
     iris = [node.iri for (node,) in db.query("MATCH (a:A) RETURN a").fetchall()]
-    for name, text in queries.items():
-        db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
-    stored = {name: bag(db, f"FROM {name}") for name in queries}
+    stored = created(db, queries)
     values = ["7", "2.5", "'x'", "duration('P2D')", "[1, 'a']", "null"]
     for number in range(6):
         if number % 4 == 0:

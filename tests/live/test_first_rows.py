@@ -15,7 +15,7 @@ from graphdb.live.forms import window
 from graphdb.live.rows.whole import WholeAnswers
 from tests.fuzz import scaled
 from tests.live.test_parallel_edges import explained
-from tests.live.writes import Draw, bag, begin, check, check_history, opened, statement, strategies
+from tests.live.writes import Draw, bag, begin, check, check_history, create, opened, statement, strategies
 
 BODIES = (
     ("MATCH (a)-[:R]->(b)", "a.i AS i, b.k AS k", ("b.i", "a.i + coalesce(k, 0)", "a.absent")),
@@ -55,8 +55,7 @@ def test_answers_follow_every_batch(seed: int, more: int, monkeypatch: pytest.Mo
     def begun(db: graphdb.Database) -> dict[str, str]:
         begin(db, draw, 0)
         queries = {f"q{number}": query(draw) for number in range(5)}
-        for name, text in queries.items():
-            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+        create(db, queries)
         return queries
 
     with tempfile.TemporaryDirectory() as folder:

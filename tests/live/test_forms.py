@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import graphdb
 from tests.fuzz import scaled
 from tests.live.test_parallel_edges import explained
-from tests.live.writes import bag, begin, check, check_history, opened, statement, strategies
+from tests.live.writes import bag, begin, check, check_history, create, created, opened, statement, strategies
 
 QUERIES = {
     "union": "MATCH (a:A)-[:R]->(b) RETURN a.i AS i, b.k AS k UNION ALL MATCH (a)-[:S]->(b) RETURN a.i AS i, b.k AS k",
@@ -153,8 +153,7 @@ def test_answers_follow_every_batch(seed: int) -> None:
         begin(db, draw, 0)
         names = draw.choice(sorted(QUERIES), 6, replace=False).tolist()
         queries = {f"q_{name}": QUERIES[name] for name in names}
-        for name, text in queries.items():
-            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+        create(db, queries)
         return queries
 
     with tempfile.TemporaryDirectory() as folder:
@@ -198,10 +197,8 @@ def test_answers_are_compared_where_something_that_they_read_changes() -> None:
     with opened(None) as db:
         begin(db, np.random.default_rng(1), 0)
         queries = {f"q_{name}": text for name, text in COMPARED.items()}
-        for name, text in queries.items():
-            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+        stored = created(db, queries)
         assert "not where a batch changes nothing of what it reads: R, i" in explained(db, "q_reach")
-        stored = {name: bag(db, f"FROM {name}") for name in queries}
         for text, passed in (
             ("MATCH (a:A {i: 1}), (b:B {i: 2}) CREATE (a)-[:S]->(b)", 6),
             ("MATCH (a:A {i: 1}) SET a.k = 9", 6),

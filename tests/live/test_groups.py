@@ -11,7 +11,7 @@ import pytest
 import graphdb
 from graphdb.live.aggregates.groups import Groups
 from tests.fuzz import scaled
-from tests.live.writes import bag, check, opened, small_graph, strategies
+from tests.live.writes import bag, check, created, opened, small_graph, strategies
 
 MEASURES = (
     "count(*)", "count(b.k)", "count(b)", "sum(b.k)", "avg(b.k)", "min(b.k)", "max(b.k)", "min(b.s)", "max(b.f)",
@@ -164,9 +164,7 @@ def test_distinct_values_are_not_read_again(again: list[int], tmp_path: Path) ->
     }
     with opened(tmp_path / "a.duckdb") as db:
         begin(db)
-        for name, text in queries.items():
-            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
-        stored = {name: bag(db, f"FROM {name}") for name in queries}
+        stored = created(db, queries)
     for _ in range(2):
         with opened(tmp_path / "a.duckdb") as db:
             for _ in range(5):

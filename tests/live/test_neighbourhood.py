@@ -10,7 +10,7 @@ import pytest
 from graphdb.live.matches import following, neighbourhood
 from tests.fuzz import scaled
 from tests.live import test_groups, test_properties
-from tests.live.writes import bag, check, opened, strategies
+from tests.live.writes import check, created, opened, strategies
 
 QUERIES = (
     *test_properties.QUERIES,
@@ -37,9 +37,7 @@ def test_answers_are_those_of_the_queries(seed: int, small: str, tmp_path: Path)
     test_properties.begin(db)
     chosen = draw.choice(len(QUERIES), 4, replace=False).tolist()
     queries = {f"q{number}": QUERIES[number] for number in chosen}
-    for name, text in queries.items():
-        db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
-    stored = {name: bag(db, f"FROM {name}") for name in queries}
+    stored = created(db, queries)
     for number in range(10):
         texts = [(test_properties if draw.random() < 0.6 else test_groups).change(draw) for _ in range(1 + number % 3)]
         db.query("BEGIN")

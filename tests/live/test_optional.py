@@ -15,7 +15,7 @@ import graphdb
 from graphdb.storage.triples import TripleStore
 from tests.fuzz import scaled
 from tests.live.test_parallel_edges import explained
-from tests.live.writes import bag, begin, check, check_history, opened, statement, strategies
+from tests.live.writes import bag, begin, check, check_history, create, opened, statement, strategies
 
 Ints = NDArray[np.int64]
 
@@ -51,8 +51,7 @@ def test_answers_follow_every_batch(seed: int) -> None:
         begin(db, draw, 0)
         names = draw.choice(sorted(QUERIES), 5, replace=False).tolist()
         queries = {f"q_{name}": QUERIES[name] for name in names}
-        for name, text in queries.items():
-            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+        create(db, queries)
         return queries
 
     with tempfile.TemporaryDirectory() as folder:

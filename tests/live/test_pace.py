@@ -14,7 +14,7 @@ from graphdb.live.rows import of_matches
 from graphdb.plan.executor import Overran
 from tests.live import test_groups as groups
 from tests.live import test_properties as properties
-from tests.live.writes import bag, check, opened, strategies
+from tests.live.writes import check, created, opened, strategies
 
 SPOKES = 2_000
 HUBS = 4
@@ -35,9 +35,7 @@ def test_what_rows_do_not_tell_apart_is_counted() -> None:
     chain = [(a, f"{own}S", b) for a, b in pairwise(hubs)]
     with opened(None) as db:
         db.apply(edges + chain[1:])
-        for name, text in queries.items():
-            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
-        stored = {name: bag(db, f"FROM {name}") for name in queries}
+        stored = created(db, queries)
         db.apply(chain[:1])
         assert db.sql("FROM every").fetchall() == [(SPOKES**HUBS,)]
         assert db.sql("FROM grouped").fetchall() == [(0, SPOKES**HUBS, 2 * SPOKES**HUBS, 3)]
@@ -74,9 +72,7 @@ def test_groups_follow_when_matching_is_stopped(seed: int, monkeypatch: pytest.M
     with opened(None) as db:
         properties.begin(db)
         queries = {f"q{number}": groups.query(draw) for number in range(2)}
-        for name, text in queries.items():
-            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
-        stored = {name: bag(db, f"FROM {name}") for name in queries}
+        stored = created(db, queries)
         for _ in range(8):
             db.query(properties.change(draw))
             check(db, queries, stored)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import graphdb
 from tests.fuzz import scaled
-from tests.live.writes import Draw, bag, check, check_history, opened, strategies
+from tests.live.writes import Draw, check, check_history, created, opened, strategies
 
 QUERIES = {
     "edges": "MATCH (a)-[e:R]->(b) RETURN a.i AS a, e.w AS w, b.i AS b",
@@ -87,9 +87,7 @@ def test_groups_of_edges_tell_parallel_ones_apart() -> None:
     }
     with opened(None) as db:
         db.query("UNWIND range(0, 3) AS x CREATE (:A {i: x})-[:R]->(:B {i: x})")
-        for name, text in queries.items():
-            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
-        stored = {name: bag(db, f"FROM {name}") for name in queries}
+        stored = created(db, queries)
         for number in (0, 1, 1, 2):
             db.query(f"MATCH (a:A {{i: {number}}})-[:R]->(b) WITH DISTINCT a, b CREATE (a)-[:R]->(b)")
             check(db, queries, stored)

@@ -13,7 +13,7 @@ import graphdb
 from graphdb.snapshot.properties import Properties, PropertyColumn
 from graphdb.storage.catalog import EdgeLabel
 from tests.fuzz import scaled
-from tests.live.writes import bag, check, opened, small_graph, strategies
+from tests.live.writes import bag, check, create, created, opened, small_graph, strategies
 
 QUERIES = (
     "MATCH (a)-[:R]->(b) RETURN a.i AS i, b.k AS k",
@@ -67,9 +67,7 @@ def test_answers_follow_labels_and_properties(seed: int, tmp_path: Path) -> None
     begin(db)
     chosen = draw.choice(len(QUERIES), 4, replace=False).tolist()
     queries = {f"q{number}": QUERIES[number] for number in chosen}
-    for name, text in queries.items():
-        db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
-    stored = {name: bag(db, f"FROM {name}") for name in queries}
+    stored = created(db, queries)
     compared = 0
     for _ in range(8):
         if draw.random() < 0.25:
@@ -125,9 +123,7 @@ def test_edge_labels_that_come_and_go() -> None:
             "negated": "MATCH (a)-[e]->(b) WHERE NOT e:R RETURN a.i AS i, b.i AS j",
             "typed": "MATCH (a)-[e:R|S|T]->(b)-[f]->(c) WHERE type(e) > 'R' AND type(f) IN ['R', 'k'] RETURN a.i AS i",
         }
-        for name, text in queries.items():
-            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
-        stored = {name: bag(db, f"FROM {name}") for name in queries}
+        stored = created(db, queries)
         for text in (
             "MATCH (a:A {i: 1}), (b:B {i: 5}) MERGE (a)-[:R]->(b)",
             "MATCH (a:A {i: 1}), (b:B {i: 5}) CREATE (b)-[:T]->(a)",
@@ -161,9 +157,7 @@ def test_what_had_no_value_goes_once_others_have_several_types() -> None:
         db.query("CREATE (:A {i: 1, k: 2})-[:R]->(:A {i: 2}), (:A {i: 3})-[:R]->(:A {i: 4})")
         values = "a.k", "[a.k, a.i]", "{k: a.k, l: [[a.k]]}"
         queries = {f"q{n}": f"MATCH (a:A)-[:R]->(b) RETURN a.i AS i, {value} AS k" for n, value in enumerate(values)}
-        for name, text in queries.items():
-            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
-        stored = {name: bag(db, f"FROM {name}") for name in queries}
+        stored = created(db, queries)
         for write in ("CREATE (:A {i: 5, k: 'x'})-[:R]->(:A {i: 6})", "MATCH (a:A {i: 3})-[r:R]->() DELETE r"):
             db.query(write)
             check(db, queries, stored)
@@ -178,9 +172,7 @@ def test_a_vertex_gets_its_first_edge_of_the_pattern(condition: str) -> None:
     }
     with opened(None) as db:
         db.query("UNWIND range(0, 3) AS x CREATE (:A {i: x, k: 1})-[:R]->(:C {i: x}), (:B {i: x})-[:S]->(:C {i: x})")
-        for name, text in queries.items():
-            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
-        stored = {name: bag(db, f"FROM {name}") for name in queries}
+        stored = created(db, queries)
         for number in range(4):
             db.query(f"MATCH (a:B {{i: {number}}}), (b:C {{i: 0}}) CREATE (a)-[:R]->(b)")
             check(db, queries, stored)
@@ -270,8 +262,7 @@ def test_few_matches_are_written_at_once() -> None:
             "equal": "MATCH (a)-[:R]->(b) WHERE a.i + b.i > 1 RETURN a.i % 2 AS r",
             "other": "MATCH (a)-[:S]->(b) RETURN a.i AS i, b.i AS j",
         }
-        for name, text in queries.items():
-            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+        create(db, queries)
         for a, b in ((1, 2), (3, 4), (3, 2), (2, 3), (5, 0)):
             db.query("MATCH (a:A {i: $a}), (b:A {i: $b}) CREATE (a)-[:R]->(b)", a=a, b=b)
         db.query("MATCH (a:A {i: 3})-[e:R]->(b:A {i: 4}) DELETE e")

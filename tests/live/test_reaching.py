@@ -17,7 +17,7 @@ import graphdb
 from graphdb.live.matches import reaching
 from tests.fuzz import scaled
 from tests.live.test_parallel_edges import explained
-from tests.live.writes import Draw, bag, check, check_history, opened, strategies
+from tests.live.writes import Draw, bag, check, check_history, create, created, opened, strategies
 
 VERTICES = 9
 FAR = (
@@ -103,8 +103,7 @@ def test_answers_follow_every_batch(seed: int) -> None:
     def begun(db: graphdb.Database) -> dict[str, str]:
         begin(db, draw)
         queries = {f"q{number}": query(draw) for number in range(4)}
-        for name, text in queries.items():
-            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+        create(db, queries)
         return queries
 
     with tempfile.TemporaryDirectory() as folder:
@@ -126,11 +125,9 @@ def test_only_what_is_reached_is_asked_for() -> None:
     with opened(None) as db:
         begin(db, np.random.default_rng(5))
         queries = {f"q_{name}": text for name, text in MAINTAINED.items()}
-        for name, text in queries.items():
-            db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
+        stored = created(db, queries)
         assert "[:R] on a path of any length changed, then back to a and on to b" in explained(db, "q_rows")
         assert "[:S] or [:R] on a path of any length changed, then back to a" in explained(db, "q_optional")
-        stored = {name: bag(db, f"FROM {name}") for name in queries}
         for text in (
             "MATCH (a {i: 1}), (b {i: 8}) CREATE (a)-[:R]->(b)",
             "MATCH (a {i: 8}), (b {i: 1}) CREATE (a)-[:R]->(b)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -175,9 +175,19 @@ def begin(db: graphdb.Database, draw: Draw, count: int) -> tuple[dict[str, str],
     db.query("MATCH (a:A), (b:A) WHERE (2 * a.i + b.i) % 7 = 0 CREATE (a)-[:S]->(b)")
     chosen = draw.choice(len(QUERIES), count, replace=False).tolist()
     queries = {f"q{number}": QUERIES[number] for number in chosen}
+    return queries, created(db, queries)
+
+
+def create(db: graphdb.Database, queries: Mapping[str, str]) -> None:
+    """Create continuous queries by their names."""
     for name, text in queries.items():
         db.query(f"CREATE CONTINUOUS QUERY {name} AS {text}")
-    return queries, {name: bag(db, f"FROM {name}") for name in queries}
+
+
+def created(db: graphdb.Database, queries: Mapping[str, str]) -> dict[str, Counter[str]]:
+    """Create continuous queries; return their answers."""
+    create(db, queries)
+    return {name: bag(db, f"FROM {name}") for name in queries}
 
 
 def check_history(

@@ -13,7 +13,7 @@ import graphdb
 from graphdb.pictures import asset, bridge
 from graphdb.pictures.bridge import Asked
 from graphdb.pictures.picture import Picture
-from tests.browser import CHROMIUM, Browser
+from tests.browser import Browser
 
 
 @pytest.fixture
@@ -85,15 +85,6 @@ def test_without_a_kernel_a_page_asks_nobody(db: graphdb.Database, tmp_path: Pat
     picture.save(tmp_path / "saved.html")
     assert 'graphdbLive("' not in (tmp_path / "saved.html").read_text(encoding="utf-8")
     assert db.schema().graph().expand is None
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed")
-    found = Browser(tmp_path_factory.mktemp("chromium"))
-    yield found
-    found.close()
 
 
 NOTEBOOK = """<!DOCTYPE html><meta charset="utf-8"><body>%s

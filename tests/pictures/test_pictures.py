@@ -14,7 +14,7 @@ import pytest
 import graphdb
 from graphdb.pictures import MOST
 from graphdb.pictures.picture import Picture
-from tests.browser import CHROMIUM, Browser
+from tests.browser import Browser
 
 NASTY = "</script><img src=https://example.org/x onerror=alert(1)>\u2028'\"&"
 
@@ -28,15 +28,6 @@ def db() -> Iterator[graphdb.Database]:
             name=NASTY,
         )
         yield database
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed")
-    found = Browser(tmp_path_factory.mktemp("chromium"))
-    yield found
-    found.close()
 
 
 def data_of(page: str) -> dict[str, Any]:

@@ -13,10 +13,10 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from graphdb.common.duckdb import progress_bar
 from graphdb.common.duckdb.errors import failure, is_signal, is_stop, opening_error, refuse_no_spill, refuse_others
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphdb.common.arrow import Table
+
+T = TypeVar("T")
 
 _CLOSE_TIMEOUT = 10.0
 """Seconds that closing waits for a statement to stop."""
@@ -110,7 +112,7 @@ class Connection:
         """Whether the statement under way is ending already: what it still does must not be stopped."""
         self.calls = Calls()
         """Functions of ours that SQL can call."""
-        self.callees: dict[type, Any] = {}
+        self._callees: dict[Callable[[Connection], Any], Any] = {}
         """Who of these lasts as long as this, by its class."""
         self.has_others = False
         """Whether SQL of the user's was run: only that makes what is not ours."""
@@ -203,6 +205,13 @@ class Connection:
             self.promised.forget(table)
             self._discarded.append(table)
 
+    def callee(self, kind: Callable[[Connection], T]) -> T:
+        """Return who answers calls of SQL on this connection, one of each class: made by ``kind`` the first time."""
+        found: T | None = self._callees.get(kind)
+        if found is None:
+            found = self._callees[kind] = kind(self)
+        return found
+
     def temporary(self) -> str:
         """Return a fresh name for a view or temporary table of ours, which no table of the user's has."""
         self._temporary += 1
@@ -216,7 +225,7 @@ class Connection:
             other.begin_reading()
         other.transactions = Transactions(other.raw)
         other._discarded, other._depth, other._deadline, other.windows = [], 0, None, Windows(other.raw)
-        other.promised, other.calls, other.callees = PromisedTables(), Calls(), {}
+        other.promised, other.calls, other._callees = PromisedTables(), Calls(), {}
         _OPEN.add(other)
         return other
 

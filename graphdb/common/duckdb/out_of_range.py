@@ -15,21 +15,13 @@ from graphdb.common.duckdb.connection import Connection
 
 
 class OutOfRange:
-    """What SQL calls where numbers are out of range, on one connection."""
+    """What SQL calls where numbers are out of range, on one connection, which has one (:meth:`.Connection.callee`)."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = weakref.ref(connection)  # which holds this
         self._number = connection.calls.enter(self)
         self.noted = False
         """Whether a number was out of range since somebody set this to false."""
-
-    @classmethod
-    def of(cls, connection: Connection) -> OutOfRange:
-        """Return the one of a connection."""
-        found = connection.callees.get(cls)
-        if found is None:
-            found = connection.callees[cls] = cls(connection)
-        return found
 
     def told(self, operands: Sequence[str], sql: str) -> str:
         """Return SQL of an integer that some operands make by other SQL: any number where it is out of range."""

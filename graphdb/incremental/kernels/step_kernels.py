@@ -215,6 +215,20 @@ def touched(span: int, offset: int) -> bool:
     return load(touched_marks(span), offset >> 6, LONG) >> (offset & 63) & 1 != 0
 
 
+@kernel
+def is_bound(search: int, graph: int, leg: int, span: int, value: int, like: Any) -> bool:
+    """Whether a leg's list, which the batch touches, holds a value by an entry that may be bound."""
+    neighbours, codes, end = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG), load(span, 1, LONG)
+    at = gallop(neighbours, load(span, 0, LONG), end, value, like)
+    store(span, 0, at, LONG)
+    late, near = load(leg, 2, LONG), load(load(search, VALUES, LONG), load(leg, 1, LONG), LONG)
+    while at < end and load(neighbours, at, like) == value:
+        if admits(search, load(codes, at, INT), near, value, late):
+            return True
+        at += 1
+    return False
+
+
 @inlined
 def joins(search: int, graph: int, leg: int, span: int, value: int, like: Any) -> bool:
     """Whether a leg's list holds a value by an entry that may be bound.  Values are asked for in ascending order."""
@@ -223,20 +237,12 @@ def joins(search: int, graph: int, leg: int, span: int, value: int, like: Any) -
         there = load(marks, offset >> 6, LONG) >> (offset & 63) & 1
         if there == 0 or load(span, 2, LONG) == 0 or not touched(span, offset):
             return there != 0
-    neighbours, codes = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG)
-    end = load(span, 1, LONG)
+    neighbours, end = load(graph, NEIGHBOURS, LONG), load(span, 1, LONG)
     at = gallop(neighbours, load(span, 0, LONG), end, value, like)
     store(span, 0, at, LONG)
     if at >= end or load(neighbours, at, like) != value:
         return False
-    if load(span, 2, LONG) == 0:
-        return True
-    late, near = load(leg, 2, LONG), load(load(search, VALUES, LONG), load(leg, 1, LONG), LONG)
-    while at < end and load(neighbours, at, like) == value:
-        if admits(search, load(codes, at, INT), near, value, late):
-            return True
-        at += 1
-    return False
+    return load(span, 2, LONG) == 0 or is_bound(search, graph, leg, span, value, like)
 
 
 @kernel
@@ -306,20 +312,6 @@ def next_candidates(search: int, level: int, table_row: int, last_check: int, ou
         at += 1
     store(stack, 0, at, LONG)
     return count
-
-
-@kernel
-def is_bound(search: int, graph: int, leg: int, span: int, value: int, like: Any) -> bool:
-    """Whether a leg's list, which the batch touches, holds a value by an entry that may be bound."""
-    neighbours, codes, end = load(graph, NEIGHBOURS, LONG), load(graph, CODES, LONG), load(span, 1, LONG)
-    at = gallop(neighbours, load(span, 0, LONG), end, value, like)
-    store(span, 0, at, LONG)
-    late, near = load(leg, 2, LONG), load(load(search, VALUES, LONG), load(leg, 1, LONG), LONG)
-    while at < end and load(neighbours, at, like) == value:
-        if admits(search, load(codes, at, INT), near, value, late):
-            return True
-        at += 1
-    return False
 
 
 @kernel
