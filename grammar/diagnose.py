@@ -84,7 +84,7 @@ def diagnose(text: str, end: int, tokens: list[Token], index: int, expected: set
 
     ``expected`` names the terminals it would have accepted there.
     """
-    place = _Place(tokens, index, expected)
+    place = _Place(text, tokens, index, expected)
     found = _unsupported(place)
     if found is not None:
         what, at = found
@@ -100,7 +100,8 @@ def diagnose(text: str, end: int, tokens: list[Token], index: int, expected: set
 class _Place:
     """The token where the parser stopped, and the tokens around it."""
 
-    def __init__(self, tokens: list[Token], index: int, expected: set[str]) -> None:
+    def __init__(self, text: str, tokens: list[Token], index: int, expected: set[str]) -> None:
+        self.text = text
         self.tokens = tokens
         self.index = index
         self.expected = expected
@@ -116,6 +117,10 @@ class _Place:
         """The text of a token near the place (or near ``base``), words in capitals; "" past either end."""
         index = (self.index if base is None else base) + offset
         return self.tokens[index].value.upper() if 0 <= index < len(self.tokens) else ""
+
+    def written(self, offset: int = 0) -> str:
+        """The text of a token near the place, as it is written."""
+        return str(self.tokens[self.index + offset].value)
 
     def is_word(self, offset: int = 0) -> bool:
         text = self.at(offset)
@@ -157,13 +162,8 @@ def _in_element(place: _Place) -> tuple[str, int] | None:
 
 def _in_expression(place: _Place) -> tuple[str, int] | None:
     """Where an expression begins or goes on."""
-    value, index = place.value, place.index
-    if not place.operator:
-        return None
-    if place.is_string() and place.at(-1) in _TEMPORAL:
-        return "temporal literals are", index - 1
-    if value == "*" and place.at(-1) == "." and place.is_word(-2):
-        return "RETURN n.* is", index
+    if place.operator and place.is_string() and place.at(-1) in _TEMPORAL:
+        return "temporal literals are", place.index - 1
     return None
 
 
@@ -238,19 +238,25 @@ def _hint(place: _Place) -> str | None:
     if (found := _of_habit(place)) is not None:
         return found
     if before == "(" and "LBRACE" in place.expected and not place.operand and _is_value(value):
-        return f"a vertex that is a value is asked for by a condition: (v WHERE v = {_shown(place)})"
+        return f"a vertex that is a value is asked for by a condition: (v WHERE v = {place.written()})"
     if place.is_word():
         words = _words(place.expected)
         close = nearest(value, words, 1)
         if close and len(value) > 2 and close[0] != value:
             return f"did you mean {close[0]}?"
         if value in RESERVED and "NAME" in place.expected and after in (")", "]", ":", "{", ".", ","):
-            return f"a name that is also a keyword can stand in back-quotes: `{place.tokens[place.index].value}`"
+            return f"a name that is also a keyword can stand in back-quotes: `{place.written()}`"
+        if (
+            {"AS", "SLASH"} <= place.expected
+            and value not in KEYWORDS
+            and after in ("", ",", "ORDER", "LIMIT", "RETURN")
+        ):
+            return f"a name follows AS: AS {place.written()}"
     if place.unclosed and (place.index >= len(place.tokens) or place.is_word() or value in ")]}"):
         opening = place.tokens[place.opening]
         closing = {"(": ")", "[": "]", "{": "}"}[opening.value]
         if value != closing:
-            return f"the {opening.value} in column {_column(place, opening)} is not closed: is a {closing} missing?"
+            return f"the {opening.value} in {_where(place, opening)} is not closed: is a {closing} missing?"
     return None
 
 
@@ -258,10 +264,15 @@ _HABITS = {
     "LIKE": "write CONTAINS, STARTS WITH or ENDS WITH, or =~ and a regular expression",
     "ILIKE": "write toLower(…) CONTAINS '…', or =~ and a regular expression: =~ '(?i)…'",
     "BETWEEN": "comparisons make a chain: 1 <= a.n <= 9",
-    "~": "a regular expression is asked for by =~",
+    **dict.fromkeys(("~", "REGEXP", "RLIKE", "MATCHES"), "a regular expression is asked for by =~"),
     "&": "write AND",
+    "MOD": "the rest of a division is written %",
+    "HAVING": "a condition on what is counted: WITH a, count(*) AS n WHERE n > 1 RETURN a, n",
+    **dict.fromkeys(("FETCH", "TOP"), "LIMIT 3 at the end returns three rows"),
 }
-"""Operators of other languages, and what says the same."""
+"""Operators and words of other languages behind an expression, and what says the same."""
+
+_PAGES = ("LIMIT", "SKIP", "OFFSET")
 
 
 def _of_habit(place: _Place) -> str | None:
@@ -270,27 +281,109 @@ def _of_habit(place: _Place) -> str | None:
     opened = place.at(0, place.opening) if place.opening >= 0 else ""
     if place.operator and value in _HABITS:
         return _HABITS[value]
+    if place.operator and (value, place.at(1)) == ("NOT", "IN"):
+        return "NOT stands before the value: NOT a.x IN ['a', 'b']"
     if place.operand and value == "!":
         return "write NOT"
     if before in ("GROUP", "GROUPS") and value in ("WALK", "TRAIL", "SIMPLE", "ACYCLIC"):
         return f"a mode stands before GROUPS: SHORTEST 2 {value} GROUPS"
-    if before == "IS" and _is_value(value):
-        return "equality is written ="
-    if value == "WHERE" and not opened and "SKIP" in place.expected:
+    if _is_value(value) and (before == "IS" or (place.at(-2), before) == ("IS", "NOT")):
+        return "equality is written =" if before == "IS" else "inequality is written <>"
+    if value == "USING":
+        return "the planner chooses where a match begins: leave USING out"
+    for rule in (_of_clauses, _of_brackets, _of_names, _of_edges):
+        if (found := rule(place, before, value, opened)) is not None:
+            return found
+    return None
+
+
+def _of_clauses(place: _Place, before: str, value: str, opened: str) -> str | None:
+    """Clauses that stand elsewhere here."""
+    if opened:
+        return None
+    if value == "WHERE" and "SKIP" in place.expected:
         return (
             "WHERE stands before RETURN; of what is computed or counted: WITH a, count(*) AS n WHERE n > 1 RETURN a, n"
         )
-    if value == "," and opened == "(" and place.at(-1, place.opening) == "IN":
+    if value == "ORDER" and place.at(-2) in _PAGES:
+        return "ORDER BY stands before SKIP and LIMIT"
+    if value == "," and place.at(-2) == "LIMIT":
+        return "so many rows after others: SKIP 1 LIMIT 2"
+    if _is_value(value) and before == "TOP":
+        return _HABITS["TOP"]
+    if value in ("ORDER", *_PAGES) and "MATCH" in place.expected:
+        return "ORDER BY, SKIP and LIMIT stand behind what RETURN or WITH yields"
+    if value == "SELECT":
+        return "what comes back stands behind RETURN: MATCH (a) RETURN a.name"
+    return None
+
+
+def _of_brackets(place: _Place, before: str, value: str, opened: str) -> str | None:
+    """What stands in brackets: lists, maps, slices, arguments."""
+    function = place.at(-1, place.opening) if opened == "(" else ""
+    if value == "," and function == "IN":
         return "a list stands in square brackets: IN ['a', 'b']"
     if value == "=" and opened == "{" and "COLON" in place.expected:
         return "a value follows a colon: {name: 'Ada'}"
-    inside_edge = opened == "[" and place.at(-1, place.opening) == "-" and not (place.operand or place.operator)
-    if inside_edge and (place.at(-2) == "*" or value == ".."):
+    if value == "AS" and function == "CAST":
+        return _CONVERSIONS
+    if (value in ("FOR", "IF") and opened == "[") or (value in ("WHERE", "|") and function in ("FILTER", "EXTRACT")):
+        return "a list of what is left, and made, of another one: [x IN list WHERE x > 1 | x * 2]"
+    behind_value = opened == "[" and (place.at(-1, place.opening) in (")", "]") or place.at(-2, place.opening) == ".")
+    if before == ":" and behind_value and value.isdecimal():
+        return "a slice is written with two points: [1..2]"
+    if value == "}" and place.at(-2) == "{" and "COLON" in place.expected:
+        return f"a parameter is written ${place.written(-1)}, a map {{key: value}}"
+    if value == "*" and before == "." and "NAME" in place.expected:
+        return "all properties of a vertex or an edge: properties(a), or a {.*}"
+    if value == ":" and opened == "[" and any(place.at(-i) == "EXISTS" for i in range(4, 9)):
+        return "a pattern stands in braces: EXISTS { (a)-[:knows]->() }"
+    return None
+
+
+def _of_names(place: _Place, before: str, value: str, opened: str) -> str | None:
+    """Names, keys, labels and parameters."""
+    if place.is_string() and "NAME" in place.expected and not place.operand:
+        if opened == "{":
+            return "a key is written without quotes: {name: 'Ada'}"
+        return "a name is written without quotes, or in back-quotes: `big city`"
+    if (before, value) == (":", ":") and not place.operand:
+        return _CONVERSIONS
+    if place.operand and value in (":", "%") and place.is_word(1):
+        return "a parameter is written $name"
+    if place.operand and (before, value) == ("-", ">") and place.is_word(-2) and place.is_word(1):
+        return f"a property is written {place.written(-2)}.{place.written(1)}"
+    if place.operand and before == value == "*":
+        return "a power is written ^"
+    labelled = opened == "(" and place.at(-2) in (":", "|", "&", "!")
+    if labelled and value in ("AND", "OR", ",") and not (place.operand or place.operator):
+        return "labels are joined by & and |: (a:Person&Author)"
+    if value in (":", "-") and place.expected == {"EQUAL"}:
+        return f"vertices stand in brackets: ({place.written(-1)})"
+    if value in ("RETURN", "WHERE", "WITH", ",") and place.expected == {"EQUAL"}:
+        return f"vertices stand in brackets: ({place.written(-1)})"
+    return None
+
+
+_CONVERSIONS = "toInteger(…), toFloat(…), toBoolean(…), toString(…) and date(…) convert values"
+
+
+def _of_edges(place: _Place, before: str, value: str, opened: str) -> str | None:
+    """Edges, and how many of them."""
+    inside_edge = opened == "[" and place.at(-1, place.opening) == "-" and not place.operator
+    if inside_edge and before == "*" and value in ("SHORTEST", "ALL", "BFS", "DFS", "WSHORTEST"):
+        return "which paths are found is said before them: MATCH p = ALL SHORTEST (a)-[:knows]->+(b)"
+    if inside_edge and before == "*" and value in ("TRAIL", "ACYCLIC"):
+        return f"a mode stands before the path: MATCH p = {value} (a)-[:knows]->+(b)"
+    if inside_edge and not place.operand and (place.at(-2) == "*" or value == ".."):
         return "how many edges is written *1..3"
     if (value, before, place.at(-2)) == ("[", "-", "-"):
         return "an edge with brackets has one dash before them: -[:knows]->"
-    if value in (":", "-") and place.expected == {"EQUAL"}:
-        return f"vertices stand in brackets: ({place.tokens[place.index - 1].value})"
+    if not (place.operand or place.operator) and place.is_word() and before == "-":
+        if place.at(1) == "-":
+            return f"the label of an edge stands in brackets: -[:{place.written()}]->"
+        if place.at(-2) == "-":
+            return "a comment begins with //, and a vertex with a bracket: --(b)"
     return None
 
 
@@ -298,12 +391,12 @@ def _is_value(text: str) -> bool:
     return text[:1].isdigit() or text[:1] in ("'", '"', "$") or text in ("TRUE", "FALSE")
 
 
-def _shown(place: _Place) -> str:
-    return str(place.tokens[place.index].value)
-
-
-def _column(place: _Place, token: Token) -> int:
-    return int(token.start_pos or 0) + 1
+def _where(place: _Place, token: Token) -> str:
+    """Where an earlier token stands: its column, and its line if that is another one."""
+    text, at = place.text, token.start_pos
+    stopped = place.tokens[place.index].start_pos if place.index < len(place.tokens) else len(text)
+    column = f"column {at - text.rfind(chr(10), 0, at)}"
+    return column if "\n" not in text[at:stopped] else f"line {text.count(chr(10), 0, at) + 1}, {column}"
 
 
 def _words(expected: Iterable[str]) -> list[str]:

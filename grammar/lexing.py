@@ -94,7 +94,7 @@ def scan(text: str, start: int, end: int) -> list[Token]:
         found = match(text, start, end)
         if found is None:
             meant = _TYPESET.get(text[start])
-            hint = f"did you mean {meant}?" if meant else None
+            hint = f"did you mean {meant}?" if meant else _ELSEWHERE.get(text[start])
             raise ParseError(_unreadable(text, start), text=text, position=start, hint=hint)
         kind = found.lastgroup or ""
         value = found[kind]
@@ -139,6 +139,10 @@ _TYPESET = {
     "）": ")",
 }
 """What word processors and web pages make of the characters of statements."""
+
+
+_ELSEWHERE = {"#": "a comment begins with //", "@": "a parameter is written $name", "\\": "a line needs no end"}
+"""What begins with such a character in other languages, and how it does here."""
 
 
 def _unreadable(text: str, at: int) -> str:

@@ -276,9 +276,12 @@ class Statements:
             return None
         if self._state.procedures.knows(call.name):
             return None
-        name = call.name.rpartition(".")[2].lower()
-        sql = "SELECT 1 FROM duckdb_functions() WHERE lower(function_name) = $name LIMIT 1"
-        known = self._state.connection.rows(sql, {"name": name})
+        space, _, name = call.name.lower().rpartition(".")
+        sql = (
+            "SELECT 1 FROM duckdb_functions() WHERE lower(function_name) = $name AND ($space = '' OR $space IN "
+            "(lower(schema_name), lower(database_name), lower(database_name || '.' || schema_name))) LIMIT 1"
+        )
+        known = self._state.connection.rows(sql, {"name": name, "space": space})
         return text[query.span.start : query.span.end] if known else None
 
     def _load(self, statement: ast.Load) -> LoadReport:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphdb.common import arrow
 from graphdb.common.duckdb.identifiers import quoted
-from graphdb.common.errors import StorageError
+from graphdb.common.errors import ExecutionError, StorageError
 from graphdb.common.stopping import time_left
 from graphdb.dispatch.mining import Mining
 from graphdb.dispatch.queries import Queries
@@ -44,6 +44,25 @@ class Tables:
         current: tuple[str, ...],
     ) -> str:
         """Make the table, in the schema ``current`` where none is named; return what to tell of it."""
+        try:
+            count = self._create(statement, text, arguments, timeout, current)
+        except ExecutionError as error:
+            if error.line is None and error.message.endswith("already exists!"):
+                at = max(text.find(statement.name[-1], statement.span.start), statement.span.start)
+                hint = "CREATE OR REPLACE TABLE makes it anew, CREATE TABLE IF NOT EXISTS leaves it"
+                raise type(error)(error.message.rstrip("!"), text=text, position=at, hint=hint) from None
+            raise
+        return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
+
+    def _create(
+        self,
+        statement: ast.CreateTable,
+        text: str,
+        arguments: Mapping[str, object],
+        timeout: float | None,
+        current: tuple[str, ...],
+    ) -> list[tuple[int, ...]]:
+        """Make the table; return its number of rows, or nothing."""
         parts = statement.name if len(statement.name) > 1 or statement.temporary else (*current, *statement.name)
         authorize_name(parts, statement.temporary)
         name = ".".join(quoted(part) for part in parts)
@@ -54,20 +73,18 @@ class Tables:
         if isinstance(statement.query, ast.Mine):
             self._admit(statement)
             mined = self._mining.run(statement.query, text, arguments)
-            count = self._keep(f"{made} FROM", mined.presented(), time_left())
-        else:
-            with self._queries.calling(statement.query, text, arguments) as query:
+            return self._keep(f"{made} FROM", mined.presented(), time_left())
+        with self._queries.calling(statement.query, text, arguments) as query:
 
-                def tabled(careful: bool) -> list[tuple[int, ...]]:
-                    left = time_left() if careful else timeout
-                    with self._queries.new_run(text, arguments, left, careful=careful) as run:
-                        prepared = self._queries.prepare(run, query, text, arguments)
-                        return self.make(run, prepared, made, left)
+            def tabled(careful: bool) -> list[tuple[int, ...]]:
+                left = time_left() if careful else timeout
+                with self._queries.new_run(text, arguments, left, careful=careful) as run:
+                    prepared = self._queries.prepare(run, query, text, arguments)
+                    return self.make(run, prepared, made, left)
 
-                # A table of numbers that were told to be out of range would be there already.
-                inside = self._state.transactions.inside
-                count = tabled(True) if inside else self._queries.ventured(text, tabled)
-        return f"table {'.'.join(statement.name)}: {count[0][0] if count else 0:,} rows"
+            # A table of numbers that were told to be out of range would be there already.
+            inside = self._state.transactions.inside
+            return tabled(True) if inside else self._queries.ventured(text, tabled)
 
     def _admit(self, statement: ast.CreateTable) -> None:
         """Refuse a table that cannot be made before anything is mined."""

@@ -192,7 +192,14 @@ _ELSEWHERE: Mapping[str, str] = {
     for names, hint in (
         ("concat string_concat", "texts are joined by ||"),
         ("if iif decode", "write CASE WHEN … THEN … ELSE … END"),
-        ("ifnull isnull nvl", "did you mean coalesce()?"),
+        ("ifnull nvl", "did you mean coalesce()?"),
+        ("isnull", "write a.x IS NULL, or coalesce(a.x, 0) for another value"),
+        ("has hasproperty isnotnull", "write a.x IS NOT NULL"),
+        ("any all none single", "whether a condition holds of items: any(x IN list WHERE x > 1)"),
+        ("filter extract", "a list of what is left, and made, of another one: [x IN list WHERE x > 1 | x * 2]"),
+        ("label", "labels(a) are those of a vertex, type(e) is that of an edge"),
+        ("cast convert", "toInteger(…), toFloat(…), toBoolean(…), toString(…) and date(…) convert values"),
+        ("point distance", "there are no points: properties that are numbers say where something is"),
         ("len array_length list_length strlen", "did you mean size()?"),
         ("now current_timestamp getdate sysdate", "did you mean datetime()?"),
         ("today current_date curdate", "did you mean date()?"),
@@ -205,9 +212,20 @@ _ELSEWHERE: Mapping[str, str] = {
 """Functions of SQL and Python, and what is theirs here."""
 
 
+_METHODS = {"startswith": "a.x STARTS WITH 'A'", "endswith": "a.x ENDS WITH 'A'", "contains": "a.x CONTAINS 'A'"}
+"""Methods and functions of other languages that are operators here."""
+
+
 def did_you_mean(name: str) -> str | None:
     """Return the hint for a name that no function has."""
     if name.lower() in _ELSEWHERE:
         return _ELSEWHERE[name.lower()]
+    space, _, last = name.lower().rpartition(".")
+    if space.split(".")[0] in ("apoc", "gds", "algo"):
+        return "functions of plugins are not here; docs/language/functions.md has those that are"
+    if last in _METHODS:
+        return f"write {_METHODS[last]}"
+    if space and last in SIGNATURE_OF:
+        return f"a function stands before its value: {SIGNATURE_OF[last].name}({name[: len(space)]})"
     near = nearest(name.lower(), [*SIGNATURE_OF])
     return f"did you mean {near[0]}()?" if near else None

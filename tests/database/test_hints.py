@@ -26,7 +26,28 @@ from tests.stops import Stopwatch
         ("-- all\nSELECT * { ?s ?p ?o } LIMIT 10", "this is SPARQL"),
         ("ASK { ?s ?p ?o }", "this is SPARQL"),
         ("INSERT { ?x a <http://x/b> } WHERE { ?x a <http://x/a> }", "this is SPARQL"),
+        ("BASE <http://x/> SELECT * WHERE { ?s ?p ?o }", "this is Turtle or SPARQL"),
+        ("@prefix x: <http://x/> .", "LOAD 'data.ttl'"),
+        ("<urn:a> a <urn:c> .", "INSERT DATA"),
         ("SELEC 1", "did you mean SELECT?"),
+        ("CREATE VERTEX Person", "a vertex stands in brackets"),
+        ("CREATE Person {name: 'Ada'}", "a vertex stands in brackets"),
+        ("CREATE DATABASE world", "a database is a file"),
+        ("USE neo4j", "a database is a file"),
+        ("USE neo4j MATCH (n) RETURN n", "a database is a file"),
+        ("CYPHER 25 MATCH (n) RETURN n", "leave CYPHER and its options out"),
+        ("USING PERIODIC COMMIT 9 LOAD CSV FROM 'a.csv' AS r CREATE ()", "LOAD 'people.csv' AS LABEL Person"),
+        ("START n=node(*) RETURN n", "MATCH (n)"),
+        ("g.V().has('name', 'Ada')", "this is Gremlin"),
+        ('db.query("MATCH (n) RETURN n")', "this is Python"),
+        (".tables", "commands with a dot are the shell's"),
+        ("LOAD EXTENSION json", "LOAD json"),
+        ("CREATE TABLE MATCH (n) RETURN n", "CREATE TABLE friends AS MATCH"),
+        ("SELECT (MATCH (n) RETURN count(*))", "behind FROM"),
+        ("INSERT INTO t MATCH (n) RETURN n", "behind FROM"),
+        ("SELECT cypher('MATCH (n) RETURN n')", "FROM cypher"),
+        ("SELECT 1 IN cypher('MATCH (n) RETURN n')", "FROM cypher"),
+        ("SELECT nop FROM cypher('RETURN 1 AS nope')", "nope"),
     ],
 )
 def test_what_is_meant_here(text: str, hint: str) -> None:
@@ -36,6 +57,8 @@ def test_what_is_meant_here(text: str, hint: str) -> None:
                 run(text)
             assert error.value.hint is not None
             assert hint in error.value.hint
+            assert error.value.column is not None, "it has no place"
+            assert "_graphdb" not in str(error.value)
         if error.value.hint.endswith("()"):
             db.query(error.value.hint)
 
@@ -64,10 +87,30 @@ def test_errors_of_sql_stay_as_they_are() -> None:
             with pytest.raises(graphdb.ExecutionError) as error:
                 db.sql(text)
             assert error.value.hint is None
-        with pytest.raises(
-            graphdb.ExecutionError, match=r"LINE 1: MATCH(.|\n)*hint: sql\(\) runs SQL, query\(\) patterns"
-        ):
+        with pytest.raises(graphdb.ExecutionError, match=r"MATCH(.|\n)*hint: sql\(\) runs SQL, query\(\) patterns"):
             db.sql("MATCH (a) RETURN a")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "at"),
+    [
+        ("SELECT 1 +\n FROM (SELECT 2)", 2, "FROM"),
+        ("SELECT 'é', nope", 1, "nope"),
+        ("SELECT * FROM nothing", 1, "nothing"),
+        ("SELECT 1, 2,\n   'x'::INT", 2, "::INT"),
+        ("SELECT " + "1 + " * 60 + "nope" + " + 1" * 60, 1, "nope"),
+        ("SELECT x + 'a' FROM cypher('RETURN 1 AS x')", 1, "'a'"),
+        ("SELECT a.x FROM cypher('RETURN 1 AS x') a, cypher('RETURN 2 AS y') b WHERE b.y = 'b'", 1, "'b'"),
+    ],
+)
+def test_errors_of_sql_show_their_place(text: str, line: int, at: str) -> None:
+    with graphdb.connect(threads=1) as db:
+        with pytest.raises(graphdb.ExecutionError) as error:
+            db.sql(text)
+        assert error.value.line == line
+        assert error.value.column is not None
+        assert text.split("\n")[line - 1][error.value.column - 1 :].startswith(at)
+        assert "LINE" not in str(error.value)
 
 
 @pytest.mark.parametrize("before", [" " * 5000, "-- x\n" * 2000, "/* x */ " * 2000])

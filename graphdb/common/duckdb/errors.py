@@ -177,3 +177,40 @@ def failure(error: Exception, ours: bool) -> GraphDBError:
         if re.search(pattern, text, re.I):
             return ExecutionError(plainer, hint=hint)
     return ExecutionError(re.sub(r"^[A-Z][\w ]*Error: ", "", text.split("\n\nLINE ")[0]))
+
+
+def in_text(error: ExecutionError, text: str, hint: str | None = None) -> ExecutionError:
+    """Return an error of a user's SQL with its place in the text, and what DuckDB suggests, as ours have them."""
+    if error.line is not None:
+        error.hint = hint or error.hint
+        return error
+    message, *more = error.message.split("\n\nLINE ")[0].split("\n")
+    suggested = " ".join(filter(None, more)) if error.hint is None else error.hint
+    place = place_of(error.message, text)
+    return type(error)(message, text=text, position=place, hint=hint or suggested or None)
+
+
+_SHOWN = re.compile(r"^LINE (\d+): (\.\.\.)?(.*?)(?:\.\.\.)?\n( *)\^", re.M)
+"""The line of a statement that DuckDB shows, cut on either side, with a caret below."""
+_NAMED = re.compile(r'(?:with name|column|schema named) "?([^"\n]+?)"? (?:does not|not found|was not|found)')
+"""What DuckDB says of a name that there is none of."""
+
+
+def place_of(message: str, text: str) -> int | None:
+    """Return where DuckDB says that a statement is wrong, as an offset; None where it does not.
+
+    Of a name that means nothing it may say no more than that: it is where that stands, if only one place has it.
+    """
+    shown = _SHOWN.search(message)
+    if shown is None:
+        named = _NAMED.search(message)
+        places = () if named is None else [*re.finditer(rf"\b{re.escape(named[1])}\b", text, re.I)]
+        return places[0].start() if len(places) == 1 else None
+    lines = text.split("\n")
+    number, excerpt = int(shown[1]) - 1, shown[3]
+    if number >= len(lines):
+        return None
+    before = len(f"LINE {shown[1]}: {shown[2] or ''}")
+    start = lines[number].find(excerpt)
+    at = start + len(shown[4]) - before
+    return sum(len(line) + 1 for line in lines[:number]) + at if 0 <= start <= at else None

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from graphdb.common import arrow
+from graphdb.common.duckdb.errors import in_text, place_of
 from graphdb.common.duckdb.fetch import fetched
 from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import ExecutionError, ParameterError
@@ -16,7 +17,7 @@ from graphdb.dispatch.arguments import parameters_named
 from graphdb.dispatch.hints.other_databases import of_label, with_hint
 from graphdb.dispatch.sql.parameters import chosen
 from graphdb.dispatch.sql.pushdown import asked
-from graphdb.dispatch.sql.texts import Texts
+from graphdb.dispatch.sql.texts import SqlStatement, Texts
 from graphdb.dispatch.sql.views import Cypher, Views
 from graphdb.pattern.names import local_name
 from graphdb.relational.session.authorizer import authorize, authorize_files
@@ -94,6 +95,8 @@ class SqlStatements:
                     table = self._execute(sql, values, timeout)
                     if table is not None and _is_no_answer(each.kind, table):
                         table = None
+                except ExecutionError as error:
+                    raise _as_written(error, each) from None
                 finally:
                     if each.kind not in _READING:
                         self.views.changed()
@@ -162,7 +165,7 @@ class SqlStatements:
             self._state.versions.after_failure()
             self._state.transactions.look()
             if isinstance(error, ExecutionError) and str(error).startswith("Catalog Error"):
-                raise of_label(with_hint(error, sql), self._labels()) from None
+                raise of_label(with_hint(error, sql), sql, self._labels()) from None
             raise
         first = first_word(sql)
         if first in ("SET", "RESET", "PRAGMA"):
@@ -191,3 +194,18 @@ def _table_of(relation: duckdb.DuckDBPyRelation, most: int) -> arrow.Table:
     ]
     table = fetched(relation.project(", ".join(chosen)), most)
     return table.with_columns({i: times_with_offset.of_parts(table.column(i)) for i in zoned})
+
+
+def _as_written(error: ExecutionError, statement: SqlStatement) -> ExecutionError:
+    """Return an error of the SQL that ran as one of the SQL that is written, with its pattern queries."""
+    position, shift = place_of(error.message, statement.sql), 0
+    for view, call in statement.calls.items():
+        if f'Referenced column "{view}"' in error.message:
+            hint = "SELECT … FROM cypher($$ MATCH … RETURN … $$)"
+            return ExecutionError("cypher is a table, not a value", text=statement.text, position=call.start, hint=hint)
+        if position is not None and position > call.start + shift:
+            shift += len(view) - (call.end - call.start)
+    found = in_text(error, statement.sql)
+    if position is None or not statement.calls:
+        return found
+    return type(error)(found.message, text=statement.text, position=position - shift, hint=found.hint)

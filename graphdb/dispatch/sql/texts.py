@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphdb.common.duckdb.connection import Connection
+from graphdb.common.duckdb.errors import in_text
 from graphdb.common.duckdb.identifiers import OURS
 from graphdb.common.errors import ExecutionError
 from graphdb.dispatch.arguments import parameters_named
@@ -81,7 +82,7 @@ class Texts:
                     (one.query, _kind(one), frozenset(one.named_parameters)) for one in raw.extract_statements(text)
                 ]
         except ExecutionError as error:
-            raise with_hint(error, text) from None
+            raise in_text(with_hint(error, text), text) from None
         statements: list[SqlStatement] = []
         views = 0
         for own, kind, parameters in found:
