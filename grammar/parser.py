@@ -98,9 +98,16 @@ def _data(text: str, piece: Piece) -> Data:
     return Data(text[piece.start : piece.start + 6].upper() == "INSERT", body)
 
 
+_WITHIN = {"WHERE", "ORDER", "LIMIT", "SKIP", "OFFSET", "AND", "OR", "YIELD", "ON", "AS", "UNION"}
+"""Words that statements go on with."""
+
+
 def _refuse_misspelt(text: str, piece: Piece) -> None:
     """A first word that is nobody's, and nearest to one of ours, is a slip; else DuckDB will say what is wrong."""
     word = text[piece.start : piece.end].split(maxsplit=1)[0].split("(")[0]
+    if word.upper() in _WITHIN:
+        hint = f"{word.upper()} goes on with a statement: does one end too early, by a ; before it?"
+        raise ParseError(f"no statement begins with {word}", text=text, position=piece.start, hint=hint)
     close = nearest(word, sorted(routing.STARTERS | routing.SQL_STARTERS), 1)
     if close and close[0] in routing.STARTERS:
         raise ParseError(f"unknown statement {word}", text=text, position=piece.start, hint=f"did you mean {close[0]}?")

@@ -25,12 +25,16 @@ def by_name(parameters: Parameters | None, named: Mapping[str, object]) -> Mappi
     Raises
     ------
     ParameterError
-        They are neither a mapping, nor a list or tuple.
+        They are neither a mapping of names, nor a list or tuple.
     """
     if parameters is None:
         given = named
     elif isinstance(parameters, Mapping):
         given = {**parameters, **named}
+        if not all(isinstance(name, str) for name in given):
+            name = next(name for name in given if not isinstance(name, str))
+            hint = "values for $1, $2 … are a list: query(text, [value, value])"
+            raise ParameterError(f"names of parameters are texts, found {name!r}", hint=hint)
     elif isinstance(parameters, (list, tuple)):
         given = {**{str(i): value for i, value in enumerate(parameters, 1)}, **named}
     else:

@@ -19,9 +19,11 @@ from graphdb.common.arrow import strings
 from graphdb.common.duckdb.fetch import rows_of, table_of_frame
 from graphdb.common.errors import LoadError
 from graphdb.common.values.elements import Node
+from graphdb.common.values.literals import literal_of
 from graphdb.common.values.terms import XSD, default_iri
 from graphdb.pattern.names import local_name
 from graphdb.results.result import Result
+from graphdb.sql.constants import from_numpy
 from graphdb.storage.arrays.arrow import table_of
 from graphdb.storage.arrays.batch import LITERAL
 from graphdb.storage.arrays.texts import beginning_with, taken
@@ -224,17 +226,14 @@ def _written(value: Any) -> str:
             return str(value)
         case "rdflib":
             return _of_rdflib(value)
+    value, kind = from_numpy(value), type(value)
     match value:
         case str():
             return value
         case Node():
             return value.iri if value.iri.startswith("_:") else f"<{value.iri}>"
-        case bool():
-            return typed(str(value).lower(), XSD, "boolean")
-        case int():
-            return typed(value, XSD, "integer")
-        case float():
-            return typed(repr(value), XSD, "double")
+        case bool() | int() | float():
+            return '"{}"^^<{}>'.format(*literal_of(value) or ())
         case Decimal():
             return typed(f"{value:f}", XSD, "decimal")
         case datetime():
@@ -242,7 +241,7 @@ def _written(value: Any) -> str:
         case date():
             return typed(value.isoformat(), XSD, "date")
     raise LoadError(
-        f"a value of type {type(value).__name__} is no term", hint="vertices, texts, numbers, booleans and dates are"
+        f"a value of type {kind.__name__} is no term", hint="vertices, texts, numbers, booleans and dates are"
     )
 
 

@@ -29,6 +29,8 @@ class Scopes:
         """Raise: nothing has this name."""
         near = nearest(variable.name, scope)
         hint = f"did you mean '{near[0]}'?" if near else None
+        if self.text[: variable.span.start].rstrip(" ").endswith("--"):
+            hint = "a comment begins with //"
         raise self.error(BindError, f"unknown variable '{variable.name}'", variable, hint)
 
     def new(self, variable: ast.Variable, scope: Mapping[str, Static]) -> None:

@@ -390,7 +390,7 @@ def _column(argument: str) -> tuple[str, str]:
 @contextmanager
 def _open(given: argparse.Namespace, must_exist: bool = False) -> Iterator[Database]:
     """Open the database that the arguments name."""
-    if must_exist and not Path(given.file).exists():
+    if must_exist and given.file != ":memory:" and not Path(given.file).exists():
         raise StorageError(f"there is no database {given.file}", hint=f"graphdb load {given.file} DATA makes one")
     from graphdb.opening import connect
 

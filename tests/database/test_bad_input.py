@@ -93,6 +93,7 @@ def refused(action: Callable[[], object], kind: type[graphdb.GraphDBError] = gra
         ("MATCH (a:exx:Person) RETURN a", "BindError", "exx", "did you mean 'ex:Person'"),
         ("MATCH (a) RETURN a.xe:name", "BindError", "xe", "unknown prefix 'xe'"),
         ("MATCH (a:ex:Persn) RETURN a", "BindError", "ex:Persn", "did you mean 'Person'"),
+        ("MATCH (a) RETURN a.name -- all", "BindError", "all", "a comment begins with //"),
         ("MATCH (a) RETURN toUper(a.name)", "BindError", "toUper", "did you mean toupper()"),
         ("MATCH (a) RETURN toUpper(a.name, 1)", "BindError", "toUpper", "takes 1 argument"),
         ("MATCH (a) RETURN count(count(a))", "ParseError", "count(a))", "an aggregate cannot stand"),
@@ -203,6 +204,7 @@ def test_parameters_that_are_missing_or_extra(db: graphdb.Database) -> None:
     assert "$nmae" in refused(lambda: db.query("RETURN $nmae", name=1), graphdb.ParameterError)
     assert "did you mean $name" in refused(lambda: db.query("RETURN $nmae", name=1), graphdb.ParameterError)
     assert "$x" in refused(lambda: db.query("RETURN 1", x=1), graphdb.ParameterError)
+    assert "a list" in refused(lambda: db.query("RETURN $a", {1: 2}), graphdb.ParameterError)
     refused(lambda: db.sql("SELECT $x"))
 
 

@@ -132,6 +132,7 @@ def test_mistakes_and_their_places(text: str, at: str, message: str) -> None:
         ("RETURN “a”", 'did you mean "?'),
         ("MATCH (a)–[e]→(b) RETURN a", "did you mean -?"),
         ("MATCH (a)-[e]→(b) RETURN a", "did you mean ->?"),
+        ("MATCH (a) RETURN a; LIMIT 3", "LIMIT goes on with a statement: does one end too early, by a ; before it?"),
         ("METCH (a) RETURN a", "did you mean MATCH?"),
         ("MATCH (a) RETRUN a", "did you mean RETURN?"),
         ("MATCH (a) WHER a.x RETURN a", "did you mean WHERE?"),

@@ -86,6 +86,16 @@ def test_objects_and_names() -> None:
             ('say "x"\n\\', xsd + "string"),
             ("ja", "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"),
         }
+        numbers = [np.int64(3), np.float32(0.5), float("nan"), float("-inf"), np.bool_(False)]
+        db.apply([(ada, "w", value) for value in numbers])
+        found = {(o, d.removeprefix(xsd)) for _, p, o, d in triples(db) if p == "urn:graphdb:w"}
+        assert found == {
+            ("3", "integer"),
+            ("0.5", "double"),
+            ("NaN", "double"),
+            ("-INF", "double"),
+            ("false", "boolean"),
+        }
         db.apply(pa.table({"s": ["http://x/1", "http://x/2"], "p": ["n", "n"], "o": [7, 8]}))
         assert db.query("MATCH (a) WHERE a.n > 7 RETURN iri(a)").fetchall() == [("http://x/2",)]
 
@@ -121,6 +131,7 @@ TA .
     [
         ({"additions": [("http://x/a", "http://x/p")]}, "three columns"),
         ({"additions": [("http://x/a", "http://x/p", None)]}, "no term"),
+        ({"additions": [("http://x/a", "http://x/p", np.datetime64("NaT"))]}, "no term"),
         ({"additions": [("not an iri", "http://x/p", "http://x/b")]}, None),
         ({"additions": [("_:new", "http://x/p", "http://x/b")]}, "no blank node _:new"),
         ({"additions": b"<http://x/a> <http://x/p> .\n"}, None),
