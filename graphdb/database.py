@@ -39,6 +39,7 @@ from graphdb.dispatch.interface.transfer import Transfer
 from graphdb.dispatch.parameters import Parameters, by_name
 from graphdb.pictures import AROUND
 from graphdb.relational.session.state import State
+from graphdb.relational.session.turns import await_turn
 from graphdb.storage.file.scratch import EXPORTED, SPILLED, sweep
 
 if TYPE_CHECKING:
@@ -188,6 +189,18 @@ class Database(Transfer, OtherNames):
             if diagnosed is error:
                 raise
             raise diagnosed from error
+
+    def _begin_to_change(self) -> None:
+        """Begin a transaction that changes something, after those of other threads that do."""
+        file = self._state.connection.file
+        with self._state.hold():
+            await_turn(self._state)
+            file.take_turn(self._state)
+            try:
+                self.query("BEGIN")
+            finally:
+                if not self.in_transaction:
+                    file.leave(self._state)
 
     def prepare(self, text: str) -> PreparedStatement:
         """Parse one or several statements now, to run them with other parameters each time.

@@ -83,7 +83,7 @@ class Connection:
         self.check_open()
         with translated():
             if not self.autocommit and not self.database.in_transaction and changes_within_a_transaction(operation):
-                self.database.query("BEGIN")
+                self.database._begin_to_change()
             return self.database.query(operation, parameters)
 
     def commit(self) -> None:

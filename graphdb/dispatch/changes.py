@@ -25,6 +25,20 @@ def changes_within_a_transaction(text: str) -> bool:
     return any(map(_changes, parse_script(text)))
 
 
+def changes_the_graph(text: str) -> bool:
+    """Whether a statement of a text changes the graph, in a transaction or in one of its own.
+
+    Raises
+    ------
+    ParseError
+        The text is no statement.
+    """
+    kinds = (ast.Prefix, ast.Data, ast.Load)
+    return any(
+        isinstance(each, kinds) or (isinstance(each, ast.Composite) and each.writes) for each in parse_script(text)
+    )
+
+
 def ends_with_sql_that_changes(text: str) -> bool:
     """Whether a text's last statement is SQL of which DuckDB says how many rows it changed."""
     last = parse_script(text)[-1]

@@ -23,6 +23,7 @@ from graphdb.common.errors import (
 from graphdb.common.progress import watching
 from graphdb.common.stopping import stopping, time_left
 from graphdb.dispatch.arguments import check_arguments, naming_no_text, parameters_named
+from graphdb.dispatch.changes import changes_the_graph
 from graphdb.dispatch.data import change
 from graphdb.dispatch.describe import QUERY, described
 from graphdb.dispatch.explain import Explainer
@@ -42,6 +43,7 @@ from graphdb.relational.session.bulk import load
 from graphdb.relational.session.embedded import caller_tables, cypher_calls
 from graphdb.relational.session.graph_tables import with_cypher_calls
 from graphdb.relational.session.state import State
+from graphdb.relational.session.turns import await_turn
 from graphdb.results.result import Result
 
 if TYPE_CHECKING:
@@ -74,6 +76,8 @@ class Statements:
     def run(self, text: str, arguments: Mapping[str, object], timeout: float | None) -> Result:
         """Run the statements of a text, all within ``timeout`` seconds; the last one's result."""
         state = self._state
+        if state.connection.file.turn is not None and changes_the_graph(text):
+            await_turn(state, timeout)
         state.refresh()
         if (
             timeout is None

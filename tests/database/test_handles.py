@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pathlib
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import ExecutionError, GraphDBError, QueryInterrupted, QueryTimeout, StorageError
+from graphdb.relational.session import turns
 from tests.fuzz import scaled
 from tests.stops import PATIENCE, Stopwatch, interrupted, waited_for
 
@@ -92,6 +94,53 @@ def test_histories_of_several_handles(handles: int, tmp_path: pathlib.Path) -> N
             assert db.sql("SELECT count(*) - count(DISTINCT iri) FROM _graphdb.resource").scalar() == 0
             assert db.sql("SELECT count(*) - count(DISTINCT id) FROM _graphdb.resource").scalar() == 0
         path.unlink()
+
+
+def test_who_changes_something_waits_for_transactions_of_other_threads(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads what they left, so nothing of them is lost; it can be stopped, and does not wait for ever."""
+    monkeypatch.setattr(turns, "LONGEST_WAIT", 600.0)
+    adding = "MATCH (n:P) WITH count(*) AS count CREATE (:P {k: 10 * count})"
+    with graphdb.connect(tmp_path / "db") as one, graphdb.connect(tmp_path / "db") as other:
+        one.query("CREATE (:P {k: 0})")
+        ended, waiting = one._state.connection.file.turn_ended, threading.Event()
+        wait = ended.wait
+
+        def noted(timeout: float | None = None) -> bool:
+            waiting.set()
+            return wait(timeout)
+
+        monkeypatch.setattr(ended, "wait", noted)
+        with ThreadPoolExecutor(1) as pool:
+            for end, change in itertools.product(
+                ("COMMIT", "ROLLBACK"), (lambda: other.query(adding), lambda: other.add("<x:s> <x:p> <x:o> ."))
+            ):
+                before = keys(one)
+                one.query(f"BEGIN; {adding}")
+                waiting.clear()
+                done = pool.submit(change)
+                assert waiting.wait(600)
+                assert keys(one) == sorted([*before, 10 * len(before)])  # who waits keeps nobody from reading
+                one.query(end)
+                done.result(600)
+                assert keys(one)[: len(before)] == before
+            assert keys(one) == keys(other) == [0, 10, 20, 30, 40]
+            one.query(f"BEGIN; {adding}")
+            waiting.clear()
+            done = pool.submit(other.query, adding)
+            assert waiting.wait(600)
+            other.interrupt()
+            with pytest.raises(QueryInterrupted):
+                done.result(600)
+            with pytest.raises(QueryTimeout):
+                pool.submit(other.query, adding, timeout=0.01).result(600)
+            monkeypatch.setattr(turns, "LONGEST_WAIT", 0.01)
+            with pytest.raises(StorageError, match="still open"):
+                pool.submit(other.query, adding).result(600)
+            assert pool.submit(other.query, "MATCH (n:P) RETURN count(*)").result(600).scalar() == 5
+            one.query("ROLLBACK")
+        assert keys(other) == [0, 10, 20, 30, 40]
 
 
 def test_a_new_file_that_another_handle_fills(tmp_path: pathlib.Path) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pathlib
 import tomllib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas
 import pytest
 import sqlalchemy
 from sqlalchemy import exc
 from sqlalchemy.dialects import registry
+
+from graphdb.relational.session import turns
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -48,6 +51,27 @@ def test_pandas_reads_patterns_and_sql(engine: sqlalchemy.Engine) -> None:
 def test_pandas_writes(engine: sqlalchemy.Engine) -> None:
     pandas.DataFrame({"a": [1, 2, 3], "b": ["x", None, "z"]}).to_sql("frame", engine, index=False)
     assert pandas.read_sql_table("frame", engine)["a"].tolist() == [1, 2, 3]
+
+
+def test_threads_that_write_at_once_wait_for_each_other(
+    engine: sqlalchemy.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Patterns and SQL that read what they change lose nothing of what others did."""
+    monkeypatch.setattr(turns, "LONGEST_WAIT", 600.0)
+
+    def count(_: int) -> None:
+        with engine.begin() as connection:
+            connection.exec_driver_sql("MATCH (p:P {n: 1}) SET p.count = coalesce(p.count, 0) + 1 CREATE (:Q)")
+            connection.exec_driver_sql("UPDATE people SET n = n + 1 WHERE name = 'a'")
+        with engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE people SET n = n + 1 WHERE name = 'a'")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(count, range(12)))
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql("MATCH (p:P {n: 1}), (q:Q) RETURN p.count, count(q)").one()
+        assert found == (12, 12)
+        assert connection.exec_driver_sql("SELECT n FROM people WHERE name = 'a'").scalar() == 25
 
 
 def test_reflection(engine: sqlalchemy.Engine) -> None:

@@ -4,18 +4,24 @@ counts changes.
 Each connection has its own transaction and its own memory of names and data.  Ids are numbered by whoever writes, so
 only one may: statements of all connections to a file run one at a time, a transaction of the user's that has changed
 the graph keeps others from changing it until it ends, and one that began before another's change cannot change it.
+Whoever is about to change something waits for a transaction of another thread that does, before reading anything.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
 from graphdb.common.errors import StorageError
 from graphdb.common.forks import lock_at_fork
+
+_LOOK = 0.05
+"""Seconds between two looks of who waits for a turn, whether to go on waiting."""
 
 
 class Member(Protocol):
@@ -50,6 +56,9 @@ class OpenFile:
         self.members: weakref.WeakSet[Member] = weakref.WeakSet()
         """All that have it open."""
         self._writer: weakref.ref[object] | None = None
+        self.turn: tuple[weakref.ref[object], int] | None = None
+        """Whose transaction changes something, and the thread that began to: others wait for its end."""
+        self.turn_ended = threading.Condition(self.lock)
         self.listeners: weakref.WeakSet[Listener] = weakref.WeakSet()
         """Who waits for changes of continuous queries."""
 
@@ -74,6 +83,7 @@ class OpenFile:
             )
         if until_it_ends:
             self._writer = weakref.ref(writer)
+            self.take_turn(writer)
         if len(self.members) > 1:
             for member in list(self.members):
                 if member is not writer:
@@ -83,6 +93,30 @@ class OpenFile:
         """End the transaction of a writer."""
         if self._writer is not None and self._writer() in (None, writer):
             self._writer = None
+        if self.turn is not None and self.turn[0]() in (None, writer):
+            self.turn = None
+            if self.lock.acquire(blocking=False):  # otherwise those who wait look again soon
+                self.turn_ended.notify_all()
+                self.lock.release()
+
+    def take_turn(self, writer: object) -> None:
+        """Note that a transaction changes something, which this thread began: unless another one's does, still."""
+        if self.turn is None or self.turn[0]() in (None, writer):
+            self.turn = weakref.ref(writer), threading.get_ident()
+
+    def await_turn(self, writer: object, seconds: float, check: Callable[[], None]) -> None:
+        """Wait until no transaction of another connection, in another thread, changes anything: so long at most.
+
+        The caller holds the lock, which others have meanwhile, and is within no statement.  ``check`` is called again
+        and again, and may raise.  A transaction of the same thread would wait for itself.
+        """
+        end = time.monotonic() + seconds
+        while self.turn is not None and self.turn[0]() not in (None, writer):
+            left = end - time.monotonic()
+            if self.turn[1] == threading.get_ident() or left <= 0:
+                return
+            self.turn_ended.wait(min(left, _LOOK))
+            check()
 
 
 _FILES: weakref.WeakValueDictionary[str, OpenFile] = weakref.WeakValueDictionary()

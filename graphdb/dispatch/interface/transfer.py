@@ -14,6 +14,7 @@ from graphdb.common.foreign_errors import check_installed
 from graphdb.common.progress import Progress, watching
 from graphdb.common.stopping import seconds_of, stopping
 from graphdb.dispatch.interface.contents import Contents
+from graphdb.relational.session.turns import await_turn
 
 if TYPE_CHECKING:
     import duckdb
@@ -102,6 +103,7 @@ class Transfer(Contents):
             text_of(format, "a format")
         options = Options(format, on_error, base, how, self._state.spill, self._state.batch)
         with self._state.diagnosed(), self._state.hold():
+            await_turn(self._state, seconds_of(timeout))
             return load(self._state, data, options, progress, seconds_of(timeout))
 
     def export(
@@ -227,7 +229,9 @@ class Transfer(Contents):
         from graphdb.live.batches import apply
 
         state = self._state
-        with state.diagnosed(), state.hold(), stopping(seconds_of(timeout), state.cancelled), state.at_home():
-            state.refresh()
-            state.versions.before_statement()
-            return apply(state, additions, deletions, patch)
+        with state.diagnosed(), state.hold():
+            await_turn(state, seconds_of(timeout))
+            with stopping(seconds_of(timeout), state.cancelled), state.at_home():
+                state.refresh()
+                state.versions.before_statement()
+                return apply(state, additions, deletions, patch)
