@@ -80,4 +80,6 @@ class KeyName:
     @property
     def text(self) -> str:
         """The key as a user would write it."""
+        if len(self.words) == 1 and not self.words[0].is_iri:
+            return self.words[0].text
         return ":".join(f"<{w.text}>" if w.is_iri else w.text for w in self.words)

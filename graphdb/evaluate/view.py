@@ -219,7 +219,7 @@ class View:
 
     def check(self, value: Vertex | Edge, node: ast.Expression | None) -> None:
         """Raise :class:`ExecutionError` for what the statement has deleted."""
-        if value in self.deleted:
+        if self.deleted and value in self.deleted:
             position = None if node is None else node.span.start
             raise ExecutionError("this was deleted by the statement", text=self._context.text, position=position)
 

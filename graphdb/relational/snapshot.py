@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     import duckdb
 
     from graphdb.storage.statistics.degrees import Degrees
+
+_DECIMAL = 1 << Kind.DECIMAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +186,8 @@ def take_snapshot(
             names.spellings = spellings | names.spellings  # rows may have what the graph has no more
         if names.spellings is not spellings:
             _show(connection, names)
-        decimal = frozenset(label.id for label in names.edge_labels.values() if label.kinds >> Kind.DECIMAL & 1)
-        changed = None if former is None else frozenset[int]().union(*(change.labels for change in former.changes))
-        touched = decimal if changed is None else changed
-        if scales is None or decimal & touched:
+        decimal = frozenset([label.id for label in names.edge_labels.values() if label.kinds & _DECIMAL])
+        if scales is None or (decimal and (former is None or _touched(former.changes, decimal))):
             scales = _scales(raw) if decimal else {}
         store = TripleStore(raw, connection.lock, sizes, names.edge_labels)
     columns_bytes = graph_bytes // 4
@@ -230,6 +230,11 @@ def take_snapshot(
     )
 
 
+def _touched(changes: Sequence[Changes], labels: frozenset[int]) -> bool:
+    """Whether some changes are of triples of some labels."""
+    return any(not labels.isdisjoint(change.labels) for change in changes)
+
+
 def _followed(raw: duckdb.DuckDBPyConnection, former: Predecessor) -> Names | None:
     """Return the names after changes that tell what is counted of them now; None where they are to be read."""
     edges: dict[int, tuple[int, ...] | None] = {}
@@ -241,12 +246,12 @@ def _followed(raw: duckdb.DuckDBPyConnection, former: Predecessor) -> Names | No
         edges.update(change.counted.edge_labels)
         vertices.update(change.counted.vertex_labels)
     names = before.names
-    found = (names.edge_labels, names.vertex_labels, names.hidden)
-    labels = {id: next((each[id] for each in found if id in each), None) for id in {**edges, **vertices}}
-    known = {id: label.iri for id, label in labels.items() if label is not None}
-    if len(known) < len(labels):
-        known |= {id: iri for iri, id in before.ids.items() if id in labels}
-    if missing := [id for id in labels if id not in known]:
+    changed, known = edges.keys() | vertices.keys(), dict[int, str]()
+    for labels in (names.edge_labels, names.vertex_labels, names.hidden):
+        known.update([(id, label.iri) for id, label in labels.items() if id in changed])
+    if len(known) < len(changed):
+        known |= {id: iri for iri, id in before.ids.items() if id in changed}
+    if missing := [id for id in changed if id not in known]:
         places = ", ".join("?" * len(missing))
         sql = f"SELECT id, iri FROM _graphdb.resource WHERE id IN ({places})"
         known.update(execute(raw, sql, missing).fetchall())

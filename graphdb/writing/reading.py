@@ -20,7 +20,7 @@ from graphdb.common.errors import (
     TypeMismatchError,
     placed,
 )
-from graphdb.common.values.types import Base
+from graphdb.common.values.types import ANY, Base
 from graphdb.evaluate.columns.codec import Keys
 from graphdb.evaluate.context import Context, Row
 from graphdb.evaluate.expressions import Compiler
@@ -48,7 +48,7 @@ from graphdb.writing.by_set.merge import Merge
 from graphdb.writing.items import RowByRow
 from graphdb.writing.literals import of_keys
 from graphdb.writing.materialized import Materialized, Tables
-from graphdb.writing.rows import AT, Rows, of_arrow, of_values
+from graphdb.writing.rows import Rows, alone, of_arrow, of_values
 from graphdb.writing.stages import Stage, stages_of_parts, with_maps
 from graphdb.writing.work import Work
 
@@ -179,7 +179,7 @@ class Reading:
                 return inf
         return rows
 
-    def _read_rows(self, stage: Stage, start: Rows, each: float | None = None) -> Rows | None:
+    def _read_rows(self, stage: Stage, start: Rows, around: Sequence[Stage], each: float | None = None) -> Rows | None:
         """Return the rows that a stage's clause is applied to row by row; None where too many are expected.
 
         That is asked where ``each`` says how many there are for each row that the query is expected to have.
@@ -187,15 +187,16 @@ class Reading:
         if not stage.reads and not stage.asked:
             return start
         if is_small(start.count) and start.types is not None:
-            found = self._reader.read(stage, start.listed, start.types)
+            found = self._reader.read(stage, start.listed, start.types, stay=_stays(stage, around))
             if found is not None:
                 first, last = stage.reads[0].span.start, stage.reads[-1].span.end
                 self._note(stage, f"found by keys, row by row: {' '.join(self._text[first:last].split())}")
-                return of_values(self._tables, *found)
+                rows, types = found
+                return alone(rows) if ANY in types.values() else of_values(self._tables, rows, types)
         return self._read(stage.query(by_sets=False), self._relation(start), stage, each)
 
-    def _rows_for_rows(self, stage: Stage, start: Rows) -> Rows:
-        rows = self._read_rows(stage, start)
+    def _rows_for_rows(self, stage: Stage, start: Rows, around: Sequence[Stage]) -> Rows:
+        rows = self._read_rows(stage, start, around)
         assert rows is not None
         return rows
 
@@ -216,13 +217,7 @@ class Reading:
                 rows.append({**row, clause.variable.name: item})
         if not is_small(len(rows)) and not start.in_python:
             return None
-        for at, row in enumerate(rows):
-            row[AT] = at
-
-        def table() -> Materialized:
-            raise AssertionError("nothing is asked of these rows in SQL")
-
-        return Rows(len(rows), lambda: rows, table, in_python=True)
+        return alone(rows)
 
     def _relation(self, rows: Rows) -> Relation | None:
         """Return rows for SQL to start from; None for the one row without names."""
@@ -378,6 +373,14 @@ def _in_python(stage: Stage) -> bool:
     if stage.asked or not all(map(_in_python, stage.inner)):
         return False
     return not stage.reads or stage.unwound is not None
+
+
+def _stays(stage: Stage, around: Sequence[Stage]) -> bool:
+    """Whether nothing is asked of the rows of a stage but by what goes row by row in Python."""
+    at = next((i for i, each in enumerate(around) if each is stage), None)
+    if at is None or isinstance(stage.write, ast.MergeClause):
+        return False
+    return all(map(_in_python, (*stage.inner, *around[at + 1 :])))
 
 
 def expected(prepared: Prepared | Program) -> float:

@@ -76,6 +76,17 @@ def unit() -> Rows:
     return Rows(1, lambda: [{AT: 0}], lambda: Materialized(source, 1), is_unit=True, types={})
 
 
+def alone(rows: list[Row]) -> Rows:
+    """Return rows that are Python's alone: no later clause asks SQL for anything."""
+    for at, row in enumerate(rows):
+        row[AT] = at
+
+    def table() -> Materialized:
+        raise AssertionError("nothing is asked of these rows in SQL")
+
+    return Rows(len(rows), lambda: rows, table, in_python=True)
+
+
 def of_values(tables: Tables, rows: list[Row], types: Mapping[str, Type]) -> Rows:
     """Return rows that were made of Python's values, with names of these types alone."""
     for at, row in enumerate(rows):

@@ -98,13 +98,13 @@ class Writing(Explaining):
     def _read_and_written(self, stage: Stage, start: Rows, around: Sequence[Stage]) -> Rows:
         self._left()
         if isinstance(stage.write, ast.ForeachClause):
-            inner = foreach = self._unwound(stage, start, around) or self._rows_for_rows(stage, start)
+            inner = foreach = self._unwound(stage, start, around) or self._rows_for_rows(stage, start, around)
             for each in stage.inner if foreach.count else ():
                 inner = self._stage(each, inner, stage.inner)
             return foreach
         clause, rows = self._by_sets(stage, start, around)
         if clause is None:
-            return self._by_rows(stage, rows or self._rows_for_rows(stage, start))
+            return self._by_rows(stage, rows or self._rows_for_rows(stage, start, around))
         self._note(stage, "by sets")
         rows = self._applied(clause)
         for each in stage.inner:
@@ -128,7 +128,7 @@ class Writing(Explaining):
             if self._context.view.deleted:
                 raise RowByRow("rows may name what is deleted")
             if rows is None and not (stage.reads and self._are_many(stage, start)):
-                rows = self._read_rows(stage, start, max(self._items(stage), 1) if start.is_unit else None)
+                rows = self._read_rows(stage, start, around, max(self._items(stage), 1) if start.is_unit else None)
             if rows is None:
                 table = self._read_for_sets(stage, stage.query(by_sets=True), start)
             elif rows.in_python or is_small(rows.count):

@@ -40,7 +40,7 @@ SMALL_LOOKUP = 32
 """Terms of a lookup up to which pages are made at once."""
 
 SMALL = 122_880
-"""Terms up to which scanning a dictionary is faster than a small lookup in it; four times as many, for larger
+"""Terms up to which scanning a dictionary is faster than a small lookup in its pages; four times as many, for larger
 lookups."""
 
 SHARE = 25
@@ -236,10 +236,10 @@ class HashIndex:
         size = next_id - self._base
         worth = size >= (SMALL if count <= SMALL_LOOKUP else 4 * SMALL) and count * SHARE <= size
         runs = self._runs(next_id, at_once=count <= SMALL_LOOKUP) if worth else None
-        if runs is None:
+        if runs is None and (count > SMALL_LOOKUP or not self._knows_all((), next_id)):
             return None
         self._asked = hashes()
-        if count <= SMALL_LOOKUP and self._knows_all(runs, next_id):
+        if runs is None or (count <= SMALL_LOOKUP and self._knows_all(runs, next_id)):
             return self._base + self.known.numbers(self._asked), next_id
         return self._candidates(runs, self._asked), runs[-1].first + runs[-1].size
 
@@ -253,10 +253,11 @@ class HashIndex:
         """Whether the entries of all terms are in memory, or come there now."""
         known = self.known
         if known.size is None and known.wanted(next_id - self._base):
-            behind = runs[-1].first + runs[-1].size
+            behind = runs[-1].first + runs[-1].size if runs else self._base
             pages = [np.arange(run.page, run.page + run.pages) for run in runs]
             offsets = [np.uint64(run.first - self._base) for run in runs]
-            entries = [some + offset for some, offset in zip(self._read(pages), offsets, strict=True)]
+            read = self._read(pages) if runs else []
+            entries = [some + offset for some, offset in zip(read, offsets, strict=True)]
             entries.append(self._entries(behind, next_id))
             known.put(np.concatenate(entries))
         elif known.size is not None and known.size < next_id - self._base:

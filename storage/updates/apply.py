@@ -154,8 +154,11 @@ class Update:
         if sizes is None:
             return [*found, Changes()]
         if sizes != self._reported:
-            found.append(Changes(counted=Counted(sizes=Sizes(*sizes))))
-            self._reported = sizes
+            last, self._reported = found[-1] if found else None, sizes
+            if last is not None and last.counted is not None:
+                found[-1] = replace(last, counted=replace(last.counted, sizes=Sizes(*sizes)))
+            else:
+                found.append(Changes(counted=Counted(sizes=Sizes(*sizes))))
         return found
 
     @property
@@ -349,13 +352,14 @@ class Update:
 
     def _apply_small(self, removed: Ints, added: Ints, absent: Ints) -> None:
         """Do the same for small changes that Python has as arrays, without temporary tables."""
-        asked = distinct(np.concatenate([removed, added]))
+        added = distinct(added)
+        asked = distinct(np.concatenate([removed, added])) if len(removed) else added
         _, subject, object = asked.T
         new_object = np.where(object < LITERAL_BASE, object >= self._fresh, object >= self._fresh_literals)
         asked = asked[(subject < self._fresh) & ~new_object]  # a new term is in no triple
         there = incremental.there(self._connection, asked[~among(asked, absent)], self._known)
-        lost = distinct(removed[among(removed, there)])
-        new = distinct(added[~among(added, there) | among(added, lost)])
+        lost = distinct(removed[among(removed, there)]) if len(removed) else removed
+        new = added[~among(added, there) | among(added, lost)] if len(there) else added
         if len(lost):
             for table in ("triple", *self._beside()):
                 self._delete(table, lost)

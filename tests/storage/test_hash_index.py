@@ -212,9 +212,10 @@ def test_kinds_are_kept_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     connection.close()
 
 
-def test_terms_that_are_known_by_their_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("small", [10, 1_000_000])
+def test_terms_that_are_known_by_their_hashes(small: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No literal comes twice, and none is taken for another, whatever is rolled back, loaded or reclaimed between."""
-    monkeypatch.setattr(hash_index, "SMALL", 10)
+    monkeypatch.setattr(hash_index, "SMALL", small)
     monkeypatch.setattr(hash_index, "SHARE", 1)
     monkeypatch.setattr(hash_index, "RUN", 60)
     monkeypatch.setattr(known_hashes, "LOOKS", 1)

@@ -36,6 +36,13 @@ STATEMENTS = [
     " SET k.by = t.id CREATE (c)-[:HAS]->(t)",
     "MATCH (a:Person {id: $ids[0]}), (b:Person {id: CASE WHEN $n = 1 THEN $a ELSE $b END}) CREATE (a)-[:SEEN]->(b)",
     "UNWIND $ids AS i MATCH (a:Person {id: i}) WITH a MATCH (t:Tag {id: a.id}) CREATE (a)-[:TAGGED]->(t)",
+    "UNWIND $ids AS i OPTIONAL MATCH (a:Person {id: i}) CREATE (:Left {there: a.id, i: i})",
+    "UNWIND $ids AS i UNWIND [$n, 7] AS j MATCH (a:Person {id: i}) SET a.seen = j MERGE (:Box {n: i})-[:OF]->(a)",
+    "UNWIND $rows AS r MATCH (a:Person {id: r.a}) MATCH (b:Tag {id: r.b}) CREATE (a)-[:RATED {as: r.as}]->(b)",
+    "UNWIND $rows AS r MATCH (a:Person {id: r.a}) SET a.as = r.as WITH a, r MATCH (b:Tag {id: r.b}) SET b.as = a.as",
+    "UNWIND $rows AS r MATCH (a:Tag {id: r.a}) DETACH DELETE a",
+    "UNWIND $rows AS r MATCH (a:Person {id: r.a}) MERGE (a)-[:ONCE {as: r.b}]->(b:Box {n: r.b})",
+    "UNWIND $rows AS r MATCH (a:Person {id: r.a}) WITH collect(a) AS people FOREACH (p IN people | SET p.seen = $n)",
 ]
 
 
@@ -59,15 +66,23 @@ def test_the_same_graph_as_by_matches(seed: int, monkeypatch: pytest.MonkeyPatch
             values: dict[str, Any] = {"a": draw.randint(0, 9), "b": draw.randint(0, 9), "n": draw.randint(0, 2)}
             values["name"] = f"p{draw.randint(0, 3)}"
             values["ids"] = [draw.choice([*range(10), None]) for _ in range(draw.randint(1, 4))]
+            values["rows"] = [
+                {
+                    "a": draw.choice([*range(10), 2.0, "p1", None]),
+                    "b": draw.choice([1, 2, None]),
+                    "as": draw.choice([1, "x", [2]]),
+                }
+                for _ in range(draw.randint(0, 4))
+            ]
             given = {name: value for name, value in values.items() if re.search(rf"\${name}\b", text)}
 
-            def noted(self: RowReader, *arguments: Any) -> Any:
-                rows = read(self, *arguments)
+            def noted(self: RowReader, *arguments: Any, **named: Any) -> Any:
+                rows = read(self, *arguments, **named)
                 found.append(rows is not None)
                 return rows
 
             results = []
-            for database, reader in ((ours, noted), (by_matches, lambda *_: None)):
+            for database, reader in ((ours, noted), (by_matches, lambda *_, **named: None)):
                 monkeypatch.setattr(RowReader, "read", reader)
                 try:
                     results.append(str(database.query(text, given).message))

@@ -3,7 +3,8 @@
 ``MATCH (p:Person {id: $id})`` before a CREATE names a vertex by a label and a value of a property that an index knows.
 To plan that as a match, and to hand its one row on through SQL, takes most of a millisecond for each clause; here the
 index is asked for each row, the values come from the evaluator, and rows stay Python's.  MATCH and OPTIONAL MATCH of
-single vertices are read so, and WITH that passes variables on or collects them.  All else is for SQL.
+single vertices are read so, UNWIND of a handful of values, and WITH that passes variables on or collects them.  All
+else is for SQL.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.caches import ByIdentity
-from graphdb.common.values.types import NODE, Base, Type, list_of
+from graphdb.common.values.types import ANY, BOOLEAN, INTEGER, NODE, STRING, Base, Type, list_of
 from graphdb.evaluate.context import Row
 from graphdb.evaluate.values import Vertex
 from graphdb.grammar import syntax as ast
@@ -33,6 +34,9 @@ from graphdb.writing.by_row.row_writer import RowWriter
 from graphdb.writing.stages import Stage
 
 Ids: TypeAlias = NDArray[np.int64]
+
+_PLAIN = {int: INTEGER, str: STRING, bool: BOOLEAN, Vertex: NODE}
+"""Types of items, all of one class."""
 
 _PASSED = (Base.NODE, Base.EDGE, Base.INTEGER, Base.STRING, Base.BOOLEAN)
 """Types of values that are the same in Python and in a column."""
@@ -60,6 +64,15 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True)
+class _Unwound:
+    """The items of a list that is a parameter, or written out."""
+
+    name: str
+    source: ast.Expression
+    needs: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class _Passed:
     """What WITH makes of rows: the names of variables and what they become, and those of lists of them."""
 
@@ -67,7 +80,7 @@ class _Passed:
     lists: tuple[tuple[str, str], ...]
 
 
-_Clause: TypeAlias = "_Found | _Passed"
+_Clause: TypeAlias = "_Found | _Unwound | _Passed"
 
 _KNOWN: ByIdentity[tuple[tuple[_Clause, ...] | None]] = ByIdentity(256)
 """What stages consist of; None for what is for SQL."""
@@ -90,11 +103,12 @@ class RowReader:
         self._most = most
 
     def read(
-        self, stage: Stage, rows: Sequence[Row], types: Mapping[str, Type]
+        self, stage: Stage, rows: Sequence[Row], types: Mapping[str, Type], *, stay: bool
     ) -> tuple[list[Row], dict[str, Type]] | None:
         """Return the rows that a stage reads, which starts from some, with the types of their names.
 
         None where they are for SQL.  What waits is written first where the keys or labels asked for are among it.
+        Where the rows ``stay`` in Python, values may be of any type.
         """
         ((clauses),) = _KNOWN.get_or_make(stage, lambda: (_clauses_of(stage),))
         if clauses is None or self._context.view.deleted:
@@ -103,14 +117,44 @@ class RowReader:
             return None
         found, types = list(rows), dict(types)
         for clause in clauses:
-            if isinstance(clause, _Passed):
-                made = self._passed(clause, found, types)
-            else:
-                made = self._found(clause, found, types)
+            match clause:
+                case _Passed():
+                    made = self._passed(clause, found, types)
+                case _Unwound():
+                    made = self._unwound(clause, found, types)
+                case _:
+                    made = self._found(clause, found, types)
             if made is None or len(made[0]) >= self._most:
                 return None
             found, types = made
-        return found, types
+        return (found, types) if stay or ANY not in types.values() else None
+
+    def _unwound(
+        self, clause: _Unwound, rows: list[Row], types: dict[str, Type]
+    ) -> tuple[list[Row], dict[str, Type]] | None:
+        """Return each row once for each item of its list."""
+        if clause.name in types or not types.keys() >= clause.needs or self._length(clause.source) >= self._most:
+            return None
+        items_of, made = self._writer.value(clause.source), list[Row]()
+        for row in rows:
+            found = items_of(row)
+            items = found if isinstance(found, list) else () if found is None else (found,)
+            if len(made) + len(items) >= self._most:
+                return None
+            made += [{**row, clause.name: item} for item in items]
+        kinds = {type(row[clause.name]) for row in made}
+        return made, {**types, clause.name: _PLAIN.get(kinds.pop(), ANY) if len(kinds) == 1 else ANY}
+
+    def _length(self, source: ast.Expression) -> int:
+        """Return how many items a list has that is written out, or a parameter."""
+        match source:
+            case ast.Parameter(name):
+                given: object = self._context.arguments.get(name)
+            case ast.ListLiteral(items):
+                given = items
+            case _:
+                given = getattr(source, "value", None)
+        return len(given) if isinstance(given, list | tuple) else 1
 
     def _found(
         self, clause: _Found, rows: list[Row], types: dict[str, Type]
@@ -208,7 +252,8 @@ class RowReader:
 
 def found_by_keys(stage: Stage) -> bool:
     """Whether the rows of a stage are found by keys, where an index knows these and they are a handful."""
-    return _KNOWN.get_or_make(stage, lambda: (_clauses_of(stage),)) != (None,)
+    ((clauses),) = _KNOWN.get_or_make(stage, lambda: (_clauses_of(stage),))
+    return clauses is not None and not any(isinstance(each, _Unwound) for each in clauses)
 
 
 def _is_list(value: object, of: _Key) -> bool:
@@ -241,6 +286,10 @@ def _clause_of(clause: ast.ClauseNode) -> list[_Clause] | None:
             made = [each for each in found if each is not None]
             names = {each.name for each in made}
             return [*made] if len(names) == len(nodes) and not conditions else None
+        case ast.UnwindClause(ast.Parameter() | ast.ListLiteral() | ast.Literal() as source, variable):
+            if any(isinstance(part, SUBQUERIES) for part in walk(source)):
+                return None
+            return [_Unwound(variable.name, source, frozenset(free_variables(source)))]
         case ast.WithClause(returns, None):
             return _passed_of(returns)
     return None
