@@ -17,7 +17,7 @@ from graphdb.common.values.temporal import Duration
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import DURATION, FLOAT, MEMBERS, STRING, Base, Column, Type, is_plain
 from graphdb.relational.entity_fetch import Source
-from graphdb.relational.vectors.unions import in_floats
+from graphdb.relational.vectors.typed.unions import in_floats
 from graphdb.snapshot.union_type import lists_of_unions
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.texts import firsts_of, number_rows, taken

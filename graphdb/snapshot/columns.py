@@ -27,7 +27,7 @@ from graphdb.common.stopping import checked
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.sorted_sets import joined, looked_up, places, without
-from graphdb.storage.arrays.texts import gathered, is_run, taken
+from graphdb.storage.arrays.texts import codes_of_texts, gathered, is_run, taken
 from graphdb.storage.file import verify
 from graphdb.storage.persisted.packing import persistable
 
@@ -165,6 +165,14 @@ class ValueColumn:
         step = max(1, _TEXT_BYTES // self.longest)
         pieces = [slice(begin, begin + step) for begin in range(0, len(wanted), step)]
         return arrow.ChunkedArray([self._gather(wanted[i], None if there is None else there[i]) for i in pieces])
+
+    def codes(self) -> tuple[ValueColumn, int] | None:
+        """Return the column with numbers in place of texts, the same for equal ones, and a bound of these.
+
+        None of others than texts that stand at their vertices' places, of which most come several times.
+        """
+        found = codes_of_texts(self.values) if self._has_places and self.changed is None else None
+        return None if found is None else (replace(self, values=found[0], longest=0), found[1])
 
     def delayed(self, ids: arrow.ChunkedArray) -> arrow.DelayedArray:
         """Return what :meth:`gather` does, gathered when it is asked for."""

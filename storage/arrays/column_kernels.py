@@ -152,6 +152,68 @@ def tally_distinct(
         counts[number] = count
 
 
+@kernel
+def _select(values: Any, begin: int, end: int, at: int) -> None:
+    """Put the value that sorting a part of an array would put at a place there, lesser ones before it (quickselect:
+    Hoare, *Algorithm 65: Find*, CACM 1961).
+    """
+    low, high = begin, end - 1
+    while low < high:
+        pivot = values[(low + high) >> 1]
+        left, right = low, high
+        while left <= right:
+            while values[left] < pivot:
+                left += 1
+            while values[right] > pivot:
+                right -= 1
+            if left <= right:
+                values[left], values[right] = values[right], values[left]
+                left += 1
+                right -= 1
+        if at <= right:
+            high = right
+        elif at >= left:
+            low = left
+        else:
+            return
+
+
+@entry("i8[:], i8[:], i8[:], i8[:], i8[:], i8[:], i8[:]")
+def select_of_groups(
+    numbers: Ints, values: Ints, ends: Ints, placed: Ints, ranks: Ints, found: Ints, following: Ints
+) -> None:
+    """Find the value of some rank among those of each group.
+
+    Parameters
+    ----------
+    numbers, values : int64[n]
+        Of each row.
+    ends : int64[groups]
+        Where the rows of each number begin, if those of one number stand together; becomes where they end.
+    placed : int64[n]
+        What receives the values of one number after those of another.
+    ranks : int64[groups]
+        From 0; those of groups without rows mean nothing.
+    found, following : int64[groups]
+        What is written: the value of that rank, and of the next, or the last one.
+    """
+    for i in range(len(numbers)):
+        placed[ends[numbers[i]]] = values[i]
+        ends[numbers[i]] += 1
+    begin = 0
+    for number in range(len(ends)):
+        end = ends[number]
+        if begin < end:
+            at = begin + ranks[number]
+            _select(placed, begin, end, at)
+            found[number] = placed[at]
+            least = placed[min(at + 1, end - 1)]
+            for i in range(at + 1, end):
+                least = min(least, placed[i])
+            following[number] = least
+        begin = end
+
+
 @entry("i8[:], i4[:], i8[:], i8[:] -> i8")
 def number_below(values: Ints, table: NDArray[np.int32], numbers: Ints, firsts: Ints) -> int:
     """Number the different values in the order in which they first come; return how many there are.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ Ints = NDArray[np.int64]
 
 _ALL = np.empty(0, np.bool_)
 """What says that all values are valid."""
+
+_SAMPLE = 1 << 12
+"""Texts among which most repeat if most of all do, and a handful of thousands differ."""
 
 _FEW = 1 << 15
 """Different values that there is room for at first: a table for as many as there may be is slow where most repeat."""
@@ -127,6 +131,29 @@ def numbered_texts(
         kernels.put_hashes(former, table)
         at, count = kernels.number_texts(*given, at, table, count, numbers, firsts)
     return array if count == len(array) else taken(array, firsts[:count]), numbers
+
+
+def codes_of_texts(array: arrow.Array) -> tuple[arrow.Array, int] | None:
+    """Return numbers of the texts of a column that stays in memory, the same for equal ones, null for null, and a bound
+    of them; int32.  None where most texts differ.
+
+    They are numbered once, as long as the array is there.
+    """
+    if not arrow.is_string(array.type):
+        return None
+    if array not in _codes:
+        some = array.slice(0, min(len(array), _SAMPLE)).decoded()
+        few = 2 * len(numbered_texts(some)[0]) <= len(some)
+        _codes[array] = _coded(array) if few else None
+    return _codes[array]
+
+
+def _coded(array: arrow.Array) -> tuple[arrow.Array, int] | None:
+    different, numbers = numbered_texts(array.decoded(), np.int32)
+    return (arrow.numbers(numbers, array.valid), len(different)) if 2 * len(different) <= len(array) else None
+
+
+_codes: WeakKeyDictionary[arrow.Array, tuple[arrow.Array, int] | None] = WeakKeyDictionary()
 
 
 def numbered(array: arrow.Array, type: type[np.signedinteger[Any]] = np.int64) -> tuple[arrow.Array, NDArray[Any]]:

@@ -242,6 +242,16 @@ def whole(some: list[int]) -> list[Question]:
             "SELECT k, sum(x) AS n FROM (SELECT age % 10 AS k, unnest([age, id * 0.5::DOUBLE]) AS x FROM person) GROUP BY k",
         ),
         Question(
+            "UNWIND range(1, a.age)",
+            "MATCH (a:Person) WHERE a.id % 10 = 0 UNWIND range(1, a.age) AS x RETURN a.id AS a, x AS n",
+            "SELECT id AS a, unnest(range(1, age + 1)) AS n FROM person WHERE id % 10 = 0",
+        ),
+        Question(
+            "min(a.name), count(DISTINCT […, …])",
+            "MATCH (a:Person) RETURN a.age AS a, min(a.name) AS x, max(a.name) AS y, count(DISTINCT [a.born, a.id % 2]) AS n",
+            "SELECT age, min(name) AS x, max(name) AS y, count(DISTINCT (born, id % 2)) AS n FROM person GROUP BY age",
+        ),
+        Question(
             "COUNT { … UNION … }",
             "MATCH (a:Person) RETURN a.id AS a, COUNT { MATCH (a)-[:knows]->(b:Person) RETURN b UNION "
             "MATCH (a)-[:likes]->(b:Person) RETURN b } AS n",

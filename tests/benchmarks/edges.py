@@ -114,6 +114,13 @@ def questions(people: int) -> list[Question]:
             f"{knows} RETURN CASE WHEN a.age > b.age THEN b.age - a.age ELSE 2 * b.age END AS n",
             f"SELECT CASE WHEN a.age > b.age THEN b.age - a.age ELSE 2 * b.age END AS n {joined}",
         ),
+        Question(
+            "CALL { … ORDER BY … LIMIT 1 }",
+            "MATCH (a:Person) WHERE a.id < 10000 CALL (a) { MATCH (a)-[r:knows]->(b:Person) RETURN b.id AS b, r.since AS y "
+            "ORDER BY r.weight DESC LIMIT 1 } RETURN a.id AS a, b, y AS n",
+            "SELECT s AS a, o AS b, since AS n FROM knows WHERE s < 10000 "
+            "QUALIFY row_number() OVER (PARTITION BY s ORDER BY weight DESC) = 1",
+        ),
         *of_paths(),
     ]
 

@@ -11,9 +11,10 @@ import pytest
 
 import graphdb
 from graphdb.relational.running import program_run
-from graphdb.relational.vectors import large, unions
+from graphdb.relational.vectors import large
 from graphdb.relational.vectors import run as clauses
 from graphdb.relational.vectors.run import run
+from graphdb.relational.vectors.typed import unions
 from graphdb.snapshot import union_type
 
 

@@ -46,6 +46,28 @@ TEXTS = [
     "WITH a ORDER BY a.word DESC, a.i WITH a.j % 5 AS j, collect(DISTINCT a.mark) AS l, collect(a.word) AS w RETURN j, l, w ORDER BY j",
     "WITH a ORDER BY a.mark, a.k, a.i WITH a.on AS on, collect(DISTINCT a.k) AS l, collect(DISTINCT a.born) AS b RETURN on, l, b ORDER BY on",
     "RETURN a.code, a.word, a.mark, a.i ORDER BY a.mark DESC, a.word, a.code, a.i",
+    "RETURN localdatetime.truncate('{part}', a.seen) AS x, datetime.truncate('{part}', a.seen) AS y, a.i ORDER BY x, a.i",
+    "RETURN datetime.truncate('{part}', a.seen) AS x, date.truncate('{unit}', a.seen) AS y, count(*) AS n ORDER BY x, y",
+    "RETURN a.i, a.born + duration({{months: a.k, days: a.j}}) AS x, a.seen - duration({{years: 1, months: a.j, days: 3, hours: a.k, seconds: -a.j}}) AS y ORDER BY a.i",
+    "RETURN a.i, a.born - duration({{days: 30}}) AS x, a.seen + duration({{months: 1}}) AS y, a.born + duration({{months: -13}}) AS z ORDER BY a.i",
+    "RETURN a.i, trim(a.blank), ltrim(a.blank) AS l, rtrim(a.blank) AS r, trim(a.blank) + '|' + a.blank AS s ORDER BY s, a.i",
+    "RETURN a.i, toString(a.k * a.i * 9999) AS x, toString(a.born) AS y, a.mark + '' + a.word AS z, 'ü' + a.k + '/' + a.i AS s, a.word + a.i AS t ORDER BY a.i",
+    "RETURN a.i, toString(a.large) AS x, a.large + ':' + a.name AS y, 'a' + 'b' AS z, a.word || a.mark || '.' AS w ORDER BY a.i",
+    "WITH a, coalesce(a.j, 5) AS j, coalesce(a.k, 9) AS k RETURN a.i, range(k, j) AS r, range(j, k, -7) AS s, [x IN range(0, j) WHERE x % 7 = a.k % 7 | x * a.k] AS l ORDER BY a.i",
+    "RETURN a.i, split(a.code, '-') AS s, split(a.mark, 'ü') AS t, size(split(a.code, '-')) AS n, [x IN split(a.code, '-') WHERE size(x) > 1 | left(x, 1) + a.name] AS l ORDER BY a.i",
+    "RETURN a.i, any(x IN split(a.code, '-') WHERE x = a.word OR x = '7') AS b, single(x IN split(a.code, '-') WHERE x = '00') AS c, a.name IN split(a.code, '-') AS d ORDER BY a.i",
+    "WITH a, [a.k, a.j, a.i] AS l RETURN a.i, l, all(x IN l WHERE x > 3) AS b, any(x IN l WHERE x > 80) AS c, none(x IN l WHERE x = a.j) AS d, single(x IN l WHERE x % 2 = 0) AS e ORDER BY a.i",
+    "WITH a, [a.k, a.j, a.i] AS l RETURN a.i, a.k IN l AS b, 7 IN l AS c, a.k IN [1, 7, -3, $x] AS d, a.word IN ['a', 'aB'] AS e, reduce(s = 1, x IN l | s + x * 2) AS t ORDER BY a.i",
+    "WITH a, coalesce(a.j, 5) AS j RETURN a.i, reduce(s = 0.0, x IN range(0, j) | x * 0.1 + s) AS t, reduce(s = a.k, x IN range(0, j) | s + x * a.k) AS u, [a.born, a.died][1] AS w ORDER BY a.i",
+    "WITH a.word AS w, a.mark AS m, a.i AS i WHERE w STARTS WITH 'a' AND NOT m CONTAINS 'üa' RETURN i, w ENDS WITH 'bB' AS e, w CONTAINS 'aa' AS c, m STARTS WITH 'ü' AS s, reverse(w) AS r ORDER BY i",
+    "WITH a ORDER BY a.word, a.i DESC RETURN a.k % 3 AS k, collect({{w: a.word, n: a.j, on: a.on}}) AS l, collect(a {{.k, .name}})[1..3] AS m ORDER BY k",
+    "RETURN a {{.*}} AS m, a.i",
+    "UNWIND split(a.code, '-') AS x RETURN x, count(*) AS n, min(a.i) AS m, max(a.word) AS w",
+    "UNWIND range(coalesce(a.k, 9), coalesce(a.j, 5), 3) AS x WITH a, x WHERE x <> a.i RETURN a.i, x ORDER BY x, a.i LIMIT 500",
+    "WITH a.k % 5 AS k, collect(a.j) AS l, collect(a.word) AS w RETURN k, size([x IN l WHERE x > k | x + k]) AS n, any(x IN w WHERE x = 'aB') AS b, size([w IN w WHERE w = '' | size(w)]) AS m ORDER BY k",
+    "RETURN a.i, [x IN range(0, a.i % 5) | size([y IN range(0, x) WHERE y <> a.k])] AS l, [x IN range(1, 3) | [y IN range(0, x) | y + x + a.k][1]] AS m ORDER BY a.i",
+    "RETURN a.k % 5 AS k, min(a.word), max(a.word), min(a.mark), max(a.mark), count(DISTINCT [a.word, a.mark, a.on]) AS n ORDER BY k",
+    "RETURN a.k % 9 AS k, percentileDisc(a.j, 0.35), percentileCont(a.k, 0.75), percentileDisc(a.j * -0.5, 0.7), percentileCont(a.j - 40.5, 0.25) ORDER BY k",
     "RETURN a.k % 7 AS x, a.k % -7 AS y, -a.k / 7 AS z, a.k / -7 AS w, a.i ORDER BY x, y, z, w, a.i",
 ]  # fmt: skip
 
@@ -70,6 +92,10 @@ def row(draw: Random, i: int) -> dict[str, Any]:
         "word": some("".join(draw.choice("abB\0") for _ in range(draw.choice([1, 2, 5, 30])))),
         "mark": some("".join(draw.choice("aüB") for _ in range(draw.randrange(3)))),
         "on": some(draw.random() < 0.5),
+        "blank": some("".join(draw.choice(" \n\t aü") for _ in range(draw.randrange(7)))),
+        "large": some(
+            draw.choice([0, -1, 10 ** draw.randrange(19), -(10 ** draw.randrange(19)) + 1, 2**63 - 1, -(2**63)])
+        ),
     }
 
 
@@ -90,15 +116,17 @@ def test_as_sql_makes_them(database: graphdb.Database, text: str, monkeypatch: p
         made.append(run(*given, **named))
         return made[-1]
 
-    for _ in range(3 if "{months}" in text or "{days}" in text or "{unit}" in text else 1):
+    for _ in range(3 if any(name in text for name in ("{months}", "{days}", "{unit}", "{part}")) else 1):
         parts = {"months": draw.choice(MONTHS), "days": draw.choice(DAYS), "seconds": draw.choice(SECONDS)}
         parts["unit"] = draw.choice(["year", "quarter", "month", "week", "day"])
+        parts["part"] = draw.choice([parts["unit"], "hour", "minute", "second"])
         whole = f"MATCH (a:P) {text.format(**parts)}"
         monkeypatch.setattr(program_run, "run", counted)
-        mine = database.query(whole).fetchall()
+        given = {"x": 12} if "$x" in text else {}
+        mine = database.query(whole, given).fetchall()
         assert made[-1] is not None, "it was made by SQL"
         monkeypatch.setattr(program_run, "run", lambda *_, **__: None)
-        others = database.query(whole).fetchall()
+        others = database.query(whole, given).fetchall()
         if "ORDER BY" not in whole:
             mine, others = sorted(mine, key=repr), sorted(others, key=repr)
         assert mine == others, whole

@@ -14,12 +14,12 @@ import graphdb
 from graphdb.common import arrow
 from graphdb.common.errors import ExecutionError
 from graphdb.relational.running import program_run
-from graphdb.relational.vectors import groups as grouping
 from graphdb.relational.vectors import order as ordering
 from graphdb.relational.vectors import run as clauses
 from graphdb.relational.vectors.algebra import ColumnOf
 from graphdb.relational.vectors.counted import codes, compressed
 from graphdb.relational.vectors.frames import Frame
+from graphdb.relational.vectors.grouped import groups as grouping
 from graphdb.relational.vectors.numbers import NotVectorized
 from graphdb.relational.vectors.run import run
 
@@ -82,6 +82,13 @@ ORDERED = [
     "MATCH (a:Person)-[:KNOWS]->(b) WHERE a.id < 50 RETURN a.city, avg(b.size), sum(b.size) ORDER BY a.city",
     "MATCH (a:Person) WHERE a.id < 0 WITH a.city AS city, count(*) AS n RETURN city, n ORDER BY n",
     "MATCH (a:Person) RETURN a.id, a.size ORDER BY a.size DESC LIMIT 3",
+    "MATCH (a:Person)-[:KNOWS]->(b) RETURN a.age AS g, count(DISTINCT [a.city, b.name]) AS x, count(DISTINCT [b.on, b.age, b.size]) AS y, count(DISTINCT b.size) AS z ORDER BY g",
+    "MATCH (a:Person) OPTIONAL MATCH (a)-[:KNOWS]->(b {age: 3}) RETURN a.city AS c, count(DISTINCT [b, b.name]) AS x, count(DISTINCT [b.city]) AS y, count(DISTINCT b.city) AS z ORDER BY c",
+    "MATCH (a:Person) OPTIONAL MATCH (a)-[:KNOWS]->(b {age: 3}) RETURN a.age AS g, min(a.name), max(b.name), min(b.city), max(a.city), count(DISTINCT b.name) ORDER BY g",
+    "MATCH (a:Person) WHERE a.id < 0 RETURN min(a.name), max(a.name), percentileCont(a.size, 0.5), percentileDisc(a.id, 1)",
+    "MATCH (a:Person) OPTIONAL MATCH (a)-[:KNOWS]->(b {age: 3}) RETURN a.age AS g, percentileCont(a.size, 0.75), percentileDisc(b.size, 0.9), percentileDisc(a.id, 0), percentileCont(b.id, 1) ORDER BY g",
+    "MATCH (a:Person)-[:KNOWS]->(b) UNWIND [b.size + 0.25, b.age] AS x WITH a.name AS c, x RETURN c, max(x), sum(x), min(x), count(*) ORDER BY c",
+    "MATCH (a:Person)-[:KNOWS]->(b) UNWIND [b.size, b.age, a.id] AS x WITH a.city AS c, x WHERE x <> 3 RETURN c, max(x), min(x) ORDER BY c",
     "MATCH (a:Person) WITH a, toFloat(a.id - 200) / 8 AS x ORDER BY x LIMIT 300 RETURN x, a.id ORDER BY x DESC LIMIT 290",
     "MATCH (a:Person) OPTIONAL MATCH (a)-[:KNOWS]->(b {age: 3}) WITH a, b RETURN b {.name, .born, .age, .on} AS m, {k: a.id, s: a.size} AS o ORDER BY a.id, b.id",
     "MATCH (a:Person) RETURN a {.name, .city, more: a.id + 1} AS m, a.id ORDER BY a.id DESC LIMIT 30",
@@ -95,6 +102,16 @@ ORDERED = [
     "MATCH (a:Person), (b:Person) WHERE a.name = b.name AND a.id < b.id AND b.id <= a.id + 50 RETURN a.id, b.id, a.size + b.size ORDER BY a.id, b.id",
     "MATCH (a:Person), (b:Person) WHERE a.born < b.born AND a.size - b.size > 150 RETURN a.city AS c, count(*) AS n, max(b.born) ORDER BY c",
     "MATCH (a:Person {age: 3}) CALL (a) { MATCH (a)-[:KNOWS]->(b) RETURN b UNION MATCH (a)<-[:KNOWS]-(b) RETURN b } RETURN a.id, count(b), max(b.id) ORDER BY a.id",
+    "MATCH (a:Person) CALL (a) { MATCH (a)-[:NEXT]->(b) RETURN stDev(b.size) AS s, percentileCont(b.size, 0.5) AS p, min(b.name) AS m } RETURN a.id, s, p, m ORDER BY a.id",
+    "MATCH (a:Person) RETURN datetime.truncate('day', a.at) AS x, datetime.truncate('hour', a.at) AS y, date.truncate('month', a.at) AS z, a.id ORDER BY a.id",
+    "MATCH (a:Person)-[:KNOWS]->(b) WITH a, b ORDER BY b.id WITH a, collect(b) AS l RETURN a.id, [x IN l WHERE x.age > 3 | x.name], any(x IN l WHERE x.on), [x IN l WHERE x.size < a.size | x.id][0] ORDER BY a.id",
+    "MATCH (a:Person)-[:KNOWS]->(b) WITH a, b ORDER BY b.id WITH a, collect(b.age) AS l UNWIND l AS age WITH a, age WHERE age > a.age RETURN a.id, age ORDER BY a.id, age",
+    "MATCH (a:Person) CALL (a) { MATCH (a)-[:KNOWS]->(b) RETURN b.name AS x, b.id AS y ORDER BY x DESC, y SKIP 1 LIMIT 2 } RETURN a.id, x, y ORDER BY a.id, x DESC, y",
+    "MATCH (a:Person) CALL (a) { MATCH (a)-[:KNOWS]->(b) WITH b ORDER BY b.size, b.id LIMIT 2 RETURN b.name AS x, count(*) AS n } RETURN a.id, x, n ORDER BY a.id, x",
+    "MATCH (a:Person) CALL (a) { MATCH (a)-[:KNOWS]->(b) WITH b ORDER BY b.age DESC, b.id RETURN b.id AS x LIMIT 1 } RETURN a.id, x ORDER BY a.id",
+    "MATCH (a:Person) RETURN a.id, COLLECT { MATCH (a)-[:KNOWS]->(b) RETURN b.name ORDER BY b.age, b.id LIMIT 2 } AS l, COLLECT { MATCH (a)-[:NEXT]->(b) RETURN b.id } AS m ORDER BY a.id",
+    "MATCH (a:Person) WHERE a.id < 50 RETURN a.id, COLLECT { MATCH (a)-[:KNOWS]-(b) RETURN b.name + a.city ORDER BY b.id DESC } AS l, COUNT { MATCH (a)-[:KNOWS]->(b) RETURN b.age ORDER BY b.age LIMIT 2 } AS n ORDER BY a.id",
+    "MATCH (a:Person) RETURN a.id, size([(a)-[:KNOWS]->(b) WHERE b.age > 3 | b.name]) AS n, [(a)-[:NEXT]->(b) | b.name] AS l, [(a)<-[:NEXT]-(b) | b.size + a.id][0] AS m ORDER BY a.id",
     "MATCH (a:Person)-[:NEXT]->(c) CALL (c) { MATCH (c)-[:KNOWS]->(b) RETURN b.id AS x, 'to' AS t UNION ALL MATCH (c)<-[:KNOWS]-(b) WHERE b.on RETURN b.id AS x, 'from' AS t } RETURN a.id, c.id, x, t ORDER BY a.id, t, x",
     "MATCH (a:Person) OPTIONAL MATCH (a)-[:NEXT]->(b) RETURN {n: a.name, o: {on: a.on, b: b {.id, .name}}, l: a.age} AS m, a.id ORDER BY a.id LIMIT 40",
     "MATCH (a:Person)-[r:KNOWS]-(b) RETURN r, type(r), a.id, b.id ORDER BY a.id, b.id, r.since LIMIT 90",
@@ -290,7 +307,7 @@ def test_pairs_of_numbers_are_grouped_in_their_order(few: int, span: int, rows: 
     most = 4 * rows + 256
     ours, bound, theirs, other = grouping._closer(pair[0], span, pair[1], span, most)
     assert bound * other <= most or few**2 > most or rows == 1
-    found = grouping._as_they_come(*grouping._paired(ours, bound, theirs, other), most)
+    found = grouping._as_they_come(*grouping.paired(ours, bound, theirs, other), most)
     groups: dict[tuple[int, ...], list[int]] = {}
     for place, each in enumerate(zip(*(column.tolist() for column in pair), strict=True)):
         groups.setdefault(each, []).append(place)
@@ -356,7 +373,7 @@ def test_floats_are_ordered_by_their_bits(kind: str) -> None:
         "infinite": draw.choice([np.inf, -np.inf, 1.0, -1.0], 500),
         "none": np.empty(0),
     }[kind]
-    ranks = ordering._of_floats(numbers)
+    ranks = ordering.of_floats(numbers)
     assert numbers[np.argsort(ranks, kind="stable")].tolist() == np.sort(numbers).tolist()
     assert len(np.unique(ranks)) == len(np.unique(numbers))
 
@@ -365,7 +382,7 @@ def test_floats_are_ordered_by_their_bits(kind: str) -> None:
 def test_what_is_no_number_is_left_to_sql(sign: float) -> None:
     for others in (1.0, -1.0, np.inf):
         with pytest.raises(NotVectorized):
-            ordering._of_floats(np.array([others, np.copysign(np.nan, sign)]))
+            ordering.of_floats(np.array([others, np.copysign(np.nan, sign)]))
 
 
 @pytest.mark.parametrize("most", [1, 1 << 40, (1 << 63) - 1])

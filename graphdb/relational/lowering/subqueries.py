@@ -27,7 +27,14 @@ from graphdb.relational.lowering.subquery_forms import (
     wants_all_shortest,
 )
 from graphdb.relational.program import Applied, Called, Computed, Counted
-from graphdb.relational.projection.grouped_vectors import counted, grouped_counts, groups_of, with_rows_of_groups
+from graphdb.relational.projection.grouped_vectors import (
+    collected,
+    counted,
+    grouped_values,
+    groups_of,
+    listed_by_row,
+    with_rows_of_groups,
+)
 from graphdb.relational.projection.late import gathered_in
 from graphdb.relational.projection.relation import GROUP, ROW, UNIT, VALUE, Relation, Source, bindings_of, rows_of
 from graphdb.relational.projection.sql import Projection, listed
@@ -63,8 +70,10 @@ class _Added:
     counted: tuple[str, tuple[tuple[str, str], ...], bool] | None = None
     """Where it is the number of bindings of a view: that, the columns that must be equal, and whether one will do."""
     of_groups: tuple[str, str, Rows] | None = None
-    """Where columns in memory say a number (``n``) of each group (``g``): the column of the vertices that have groups,
-    the table of these, and the rows."""
+    """Where columns in memory say a number or list (``n``) of each group (``g``): the column of the vertices that have
+    groups, the table of these, and the rows."""
+    by_row: Rows | None = None
+    """Where columns in memory say a list (``n``) of each row (``g``): the rows of these."""
 
 
 class Subqueries(Semijoins):
@@ -142,7 +151,11 @@ class Subqueries(Semijoins):
             reads = source.reads.union(*(added.reads for _, added in rest))
             rows = rows_of(source)
             for name, added in rest:
-                rows = None if added.of_groups is None else grouped_counts(rows, name, *added.of_groups)
+                if added.by_row is not None:
+                    rows = listed_by_row(rows, name, added.by_row)
+                    continue
+                lists = added.type.base is Base.LIST
+                rows = None if added.of_groups is None else grouped_values(rows, name, *added.of_groups, lists=lists)
             source = Source(f"(SELECT l.*{columns} FROM {source} l{joins})", reads, rows=rows)
         return replace(left, source=source, known=known)
 
@@ -255,7 +268,8 @@ class Subqueries(Semijoins):
         if value is not None:
             type = list_of(found.variables[VALUE].type)
             number = f"coalesce({r}.n, CAST([] AS {sql_type(type)}))"
-        return _Added(number, type, f"({per_row}) {r} ON {r}.at = l.rowid", source.reads, counted)
+        lists = None if value is None or source.rows is None else collected(source.rows, "c0", "c1")
+        return _Added(number, type, f"({per_row}) {r} ON {r}.at = l.rowid", source.reads, counted, by_row=lists)
 
     # --- whole queries
 
@@ -275,8 +289,10 @@ class Subqueries(Semijoins):
         projection = self._subquery(query, start, whether=exists and only_matches(query))
         sql, by = projection.sql, ("q.g, ", " GROUP BY q.g") if grouped else ("", "")
         type, gathered, found = INTEGER, "1" if exists and grouped else "count(*)", f"coalesce({r}.n, 0)"
+        rows = projection.rows
         if collects:
             if projection.columns[0].many:
+                rows = None
                 projection = self._as_keys(projection, [0], grouped)
                 sql = projection.sql
             (gathers,) = projection.columns
@@ -286,12 +302,13 @@ class Subqueries(Semijoins):
             found = f"coalesce({r}.n, CAST([] AS {sql_type(type)}))"
         joined = join.format(f"SELECT {by[0]}{gathered} AS n FROM ({sql}) q{by[1]}")
         added = _Added(found, type, joined, groups.reads | projection.reads)
-        if collects or projection.rows is None or len(taken) != 1 or groups.view is None:
+        if rows is None or len(taken) != 1 or groups.view is None:
             return added
         vertex = left.variables[taken[0]]
         if vertex.column is None or vertex.type.base is not Base.NODE:
             return added
-        return replace(added, of_groups=(vertex.column, groups.view, counted(projection.rows, exists=exists)))
+        values = collected(rows) if collects else counted(rows, exists=exists)
+        return replace(added, of_groups=(vertex.column, groups.view, values))
 
     def _called(self, relation: Relation, clause: ast.CallClause, live: Collection[str]) -> Relation:
         """Join rows with those that a query makes of each, or of all that differ in what it takes from them."""

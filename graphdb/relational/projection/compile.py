@@ -270,11 +270,11 @@ class ProjectionCompiler(RelationCompiler):
         if relation.matches is not None:
             return None
         translator = self._translator()
-        if relation.groups is not None:
-            return translator.of_groups(relation, returns, window, compiled)
         order = translator.aliased(items, unshadowed(relation.known, _named(items))).order(returns.order_by)
         if not order and ORDER in relation.variables:
             order = translator.order((ast.OrderItem(ast.Variable(ORDER)),))
+        if relation.groups is not None:
+            return translator.each_of_groups(relation, compiled, order, window)
         return translator.clause(relation.source, relation.where, compiled, order, window)
 
     def _rows_of_groups(
@@ -288,7 +288,7 @@ class ProjectionCompiler(RelationCompiler):
     ) -> VectorRows | None:
         """Return what :meth:`_groups` makes, by columns in memory; ``over`` are its columns as ORDER BY sees them."""
         if self._relation.groups is not None:
-            found = self._translator().of_groups(self._relation, returns, window, compiled, grouped=True)
+            found = self._translator().of_groups(self._relation, returns, window, compiled)
             if (
                 found is None
                 or groups is None

@@ -22,7 +22,7 @@ def of_all_groups(clause: Clause, groups: Source) -> Rows | None:
     for name, each in clause.columns[:-1]:
         if rows is None or not isinstance(each, Aggregate) or each.function == "collect":
             return None
-        found.append((name, name, 0 if each.function in ("count", "sum") else None))
+        found.append((name, name, 0 if each.function in ("count", "sum", "stDev", "stDevP") else None))
     assert rows is not None
     named = tuple((name, ColumnOf(name)) for name, _ in clause.columns)
     return Clause(Lookup(rows, clause, ("g", "g"), tuple(found)), (), named)
@@ -34,13 +34,36 @@ def counted(rows: Rows, *, exists: bool) -> Rows:
     return Clause(rows, (), (("g", ColumnOf("g")), ("n", number)), grouped=True)
 
 
-def grouped_counts(rows: Rows | None, name: str, column: str, groups: str, counts: Rows) -> Rows | None:
-    """Return rows with a column more: of the group that the vertex in a column is of, a number (``n``); else 0."""
+def collected(rows: Rows, group: str = "g", item: str = "c0") -> Rows:
+    """Return the lists of what rows of each group have as ``item``, as a column ``n`` beside that of groups, ``g``."""
+    items = Aggregate("collect", ColumnOf(item), nulls=True)
+    return Clause(rows, (), (("g", ColumnOf(group)), ("n", items)), grouped=True)
+
+
+def listed_by_row(rows: Rows | None, name: str, lists: Rows) -> Rows | None:
+    """Return rows with a column more: the list (``n``) of those with the number of the row (``g``), else an empty one.
+
+    None where the rows are not those of a table, which have numbers.
+    """
+    table = rows
+    while isinstance(table, Lookup):
+        table = table.rows
+    return (
+        Lookup(rows, lists, (None, "g"), ((name, "n", "empty"),))
+        if rows is not None and isinstance(table, str)
+        else None
+    )
+
+
+def grouped_values(rows: Rows | None, name: str, column: str, groups: str, values: Rows, *, lists: bool) -> Rows | None:
+    """Return rows with a column more: of the group that the vertex in a column is of, a number (``n``), else 0; or a
+    list, else an empty one.
+    """
     if rows is None:
         return None
     group = f"{name} of group"
     known = Lookup(rows, groups, (column, "c0"), ((group, "g", None),))
-    return Lookup(known, counts, (group, "g"), ((name, "n", 0),))
+    return Lookup(known, values, (group, "g"), ((name, "n", "empty" if lists else 0),))
 
 
 def with_rows_of_groups(rows: Rows | None, column: str, groups: str, others: Rows | None, count: int) -> Rows | None:

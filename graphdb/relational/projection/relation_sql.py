@@ -155,12 +155,12 @@ class RelationCompiler:
         vectors, rows_before, conditions = None, relation.source, relation.where
         columns_of_rows = {f"c{i}": each for i, each in enumerate(values.values())}
         columns_of_rows |= {f"k{i}": each for i, each in enumerate(expressions.values())}
-        if unwound is not None and blocks is None:
+        if unwound is not None:
             item = values[unwound.variable.name]
             columns_of_rows[f"c{[*values].index(unwound.variable.name)}"] = column(ITEM, item.type, bases=item.bases)
             rows_before = self._translator().unwound(rows_before, conditions, unwound, item)
             conditions = ()
-        if blocks is None and not types:
+        if not types:
             asked = {f"k{i}": node for i, node in enumerate(expressions) if node not in relation.known}
             asked |= {} if value is None else {f"c{[*values].index(VALUE)}": value}
             vectors = self._translator().columns(rows_before, conditions, columns_of_rows, asked)

@@ -62,10 +62,32 @@ class Operation:
     operator: str
     operands: tuple[Vector, ...]
     constants: tuple[int | str, ...] = ()
-    """What a function of texts is told besides (:mod:`graphdb.relational.vectors.texts`)."""
+    """What a function of texts is told besides (:mod:`graphdb.relational.vectors.typed.texts`)."""
 
 
-Vector: TypeAlias = "ColumnOf | Constant | PropertyOf | LabelOf | Operation"
+@dataclass(frozen=True, slots=True)
+class OfItems:
+    """What is made of the items of lists, each of which is a row beside what the row of its list has."""
+
+    what: Literal["list", "all", "any", "none", "single", "sum"]
+    """The list of the results of those that fulfil the condition; whether all, any … do; or what the results add up to,
+    one after the other."""
+    lists: Vector
+    name: str
+    """The column of the items."""
+    where: Vector | None
+    result: Vector | None
+    """None for the items themselves."""
+    start: Vector | None = None
+    """What results are added to."""
+
+    @property
+    def inner(self) -> tuple[Vector, ...]:
+        """What is computed of each item."""
+        return tuple(vector for vector in (self.where, self.result) if vector is not None)
+
+
+Vector: TypeAlias = "ColumnOf | Constant | PropertyOf | LabelOf | Operation | OfItems"
 """An expression: a value for each row."""
 
 
@@ -78,6 +100,9 @@ def names_of(vector: Vector) -> set[str]:
             return {column.name}
         case Operation(_, operands):
             return {name for operand in operands for name in names_of(operand)}
+        case OfItems(_, lists, own, _, _, start):
+            outer = names_of(lists) if start is None else names_of(lists) | names_of(start)
+            return outer | {name for each in vector.inner for name in names_of(each)} - {own}
         case Constant():
             return set()
 
@@ -86,7 +111,9 @@ def names_of(vector: Vector) -> set[str]:
 class Aggregate:
     """A value for each group of rows, of those of their values that are not null."""
 
-    function: Literal["count", "sum", "min", "max", "avg", "collect", "stDev", "stDevP"]
+    function: Literal[
+        "count", "sum", "min", "max", "avg", "collect", "stDev", "stDevP", "percentileCont", "percentileDisc"
+    ]
     operand: Vector | None
     """None for ``count(*)``."""
     distinct: bool = False
@@ -94,6 +121,10 @@ class Aggregate:
     """The column of how many matches a row stands for (null: one)."""
     order: Vector | None = None
     """What a list is in the order of; None for that of the rows."""
+    nulls: bool = False
+    """Whether a list has nulls, too."""
+    share: float = 0.0
+    """Of the values of a group, those that are not above its percentile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +152,8 @@ class Clause:
     """SKIP and LIMIT."""
     numbered: str | None = None
     """The name of a further column, the number of a row in their order, if there is one."""
+    within: str | None = None
+    """The column of groups, of each of which rows are ordered, and a window is cut out; None for all rows together."""
 
     @property
     def is_smaller(self) -> bool:
@@ -143,10 +176,12 @@ class Lookup:
 
     rows: Rows
     others: Rows
-    key: tuple[str, str]
-    """The columns of integers, none of which is null, that must be equal: of the rows, and of the others."""
-    added: tuple[tuple[str, str, int | None], ...]
-    """The names of further columns, which of the others they are, and what a row without one has; None for null."""
+    key: tuple[str | None, str]
+    """The columns of integers, none of which is null, that must be equal: of the rows (None for their numbers, from 0
+    on), and of the others."""
+    added: tuple[tuple[str, str, int | Literal["empty"] | None], ...]
+    """The names of further columns, which of the others they are, and what a row without one has: a number, an empty
+    list, or None for null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +210,7 @@ class Inner:
 
 @dataclass(frozen=True, slots=True)
 class Unwound:
-    """Rows once for each of some values of theirs, in the order of these."""
+    """Rows once for each of some values of theirs, or of the items of a list, in the order of these."""
 
     rows: Rows
     where: tuple[Vector, ...]
@@ -183,6 +218,8 @@ class Unwound:
     """Of one type, or integers and floating-point numbers."""
     name: str
     """The column that they are in."""
+    listed: bool = False
+    """Whether there is one value, a list."""
 
 
 Rows: TypeAlias = "str | Clause | Union | Lookup | Outer | Inner | Unwound"

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
-from graphdb.relational.vectors.algebra import ColumnOf, Constant, LabelOf, Operation, PropertyOf, Vector
-from graphdb.relational.vectors.frames import Frame
+from graphdb.relational.vectors.algebra import ColumnOf, Constant, LabelOf, OfItems, Operation, PropertyOf, Vector
+from graphdb.relational.vectors.frames import Frame, Maker, made_once
 from graphdb.relational.vectors.numbers import (
     FITS,
     Operator,
@@ -26,10 +26,23 @@ from graphdb.relational.vectors.numbers import (
     ordinal,
     require,
     truncated,
+    truth,
 )
-from graphdb.relational.vectors.temporal import TEMPORAL, dates, instants, is_instant
-from graphdb.relational.vectors.texts import LISTS, TEXTS, same_texts
-from graphdb.relational.vectors.unions import Part, as_floats, in_union, parts_of_case, parts_there
+from graphdb.relational.vectors.typed.lists import (
+    LISTS,
+    Items,
+    added_up,
+    items_of,
+    lists_of,
+    quantified,
+    ranges,
+    split,
+    written,
+)
+from graphdb.relational.vectors.typed.structs import edges, edges_of_both, field_of, names_of_bits, paths, struct_of
+from graphdb.relational.vectors.typed.temporal import TEMPORAL, dates, instants, is_instant
+from graphdb.relational.vectors.typed.texts import TEXTS, joined, same_texts
+from graphdb.relational.vectors.typed.unions import Part, as_floats, in_union, parts_of_case, parts_there
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import filled, number_integers, taken
@@ -60,12 +73,20 @@ def evaluated(vector: Vector, frame: Frame, properties: Properties) -> arrow.Arr
         case Operation(operator, (lists,), constants) if operator in LISTS:
             return LISTS[operator](evaluated(lists, frame, properties), *constants)
         case Operation("field", (structs,), (int(at),)):
-            return _field(evaluated(structs, frame, properties), at)
+            return field_of(evaluated(structs, frame, properties), at)
         case LabelOf() | Operation("CASE") if (coded := texts_by_numbers(vector, frame, properties)) is not None:
             numbers, texts = coded
             return taken(texts, numbers)
+        case Operation("split", (text,), (str(separator),)):
+            return split(evaluated(text, frame, properties).decoded(), separator)
         case Operation(operator, (text,), constants) if operator in TEXTS:
             return TEXTS[operator](evaluated(text, frame, properties).decoded(), *constants)
+        case OfItems():
+            return _of_items(vector, frame, properties)
+        case Operation("range", operands, (int(step),)):
+            return ranges([evaluated(each, frame, properties) for each in operands], step)
+        case Operation("||", operands):
+            return joined([_text(each, frame, properties) for each in operands], len(frame))
         case Operation("CASE of numbers" | "coalesce of numbers" as operator, operands):
             parts = _PARTS[operator]([_operand(each, frame, properties) for each in operands])
             return in_union(parts, properties.unions())
@@ -77,6 +98,34 @@ def evaluated(vector: Vector, frame: Frame, properties: Properties) -> arrow.Arr
             return _OPERATORS[operator]([operand(each, frame, properties) for each in operands])
         case LabelOf():
             raise AssertionError("its texts have numbers")
+
+
+def _of_items(vector: OfItems, frame: Frame, properties: Properties) -> arrow.Array:
+    """Return what is made of the items of lists, which are rows: of all lists at once."""
+    lists = evaluated(vector.lists, frame, properties)
+    items = items_of(lists)
+    inner = Frame(len(items.rows), lambda name: _maker_of_items(vector.name, items, name, frame))
+    if vector.what == "sum":
+        assert vector.start is not None
+        assert vector.result is not None
+        start = evaluated(vector.start, frame, properties)
+        return added_up(start, evaluated(vector.result, inner, properties), items)
+    holds = None if vector.where is None else evaluated(vector.where, inner, properties)
+    if vector.what != "list":
+        assert holds is not None
+        return quantified(vector.what, holds, items, len(lists))
+    rows = items.rows
+    if holds is not None:
+        chosen = np.flatnonzero(truth(holds))
+        inner, rows = inner.at(chosen), rows[chosen]
+    made = evaluated(ColumnOf(vector.name) if vector.result is None else vector.result, inner, properties)
+    return lists_of(rows, made, len(lists), items.valid)
+
+
+def _maker_of_items(own: str, items: Items, name: str, frame: Frame) -> Maker:
+    if name == own:
+        return made_once(lambda: items.values)
+    return lambda places: frame.some(name, items.rows if places is None else items.rows[places])
 
 
 def numbers_in_parts(vector: Vector, frame: Frame, properties: Properties) -> list[Part] | None:
@@ -104,6 +153,13 @@ def _operand(vector: Vector, frame: Frame, properties: Properties) -> arrow.Arra
     """Return the values of an expression for an operator that makes others of them; one number for all rows once."""
     if isinstance(vector, Constant) and isinstance(vector.value, int | float):
         return arrow.numbers(np.broadcast_to(np.array(vector.value), len(frame)))
+    return evaluated(vector, frame, properties)
+
+
+def _text(vector: Vector, frame: Frame, properties: Properties) -> arrow.Array:
+    """Return texts that others are made of; one for all rows once."""
+    if isinstance(vector, Constant) and isinstance(vector.value, str):
+        return arrow.strings([vector.value])
     return evaluated(vector, frame, properties)
 
 
@@ -144,7 +200,7 @@ def texts_by_numbers(
             return _labels(frame.column(code.name), names)
         case Operation("CASE", operands) if has_few_texts(vector):
             written = [str(each.value) for each in _results(operands) if isinstance(each, Constant)]
-            holds = [_true(evaluated(condition, frame, properties)) for condition in operands[:-1:2]]
+            holds = [truth(evaluated(condition, frame, properties)) for condition in operands[:-1:2]]
             texts, number = _each_once(written)
             which = np.select(holds, [np.int64(i) for i in range(len(holds))], np.int64(len(holds)))
             return number[which], texts
@@ -185,7 +241,7 @@ def fulfilled(conditions: tuple[Vector, ...], frame: Frame, properties: Properti
     for condition in conditions:
         holds = evaluated(condition, frame, properties)
         require(holds.type == arrow.BOOL)
-        true = _true(holds)
+        true = truth(holds)
         if not true.all():  # else there is nothing to take
             frame = frame.at(np.flatnonzero(true))
     return frame
@@ -193,11 +249,6 @@ def fulfilled(conditions: tuple[Vector, ...], frame: Frame, properties: Properti
 
 _WHOLE = float(1 << 53)
 """Integers up to here are floating-point numbers, too."""
-
-
-def _true(array: arrow.Array) -> NDArray[np.bool_]:
-    data = values(array)
-    return data if array.valid is None else data & array.valid
 
 
 def _compared(compare: np.ufunc) -> Operator:
@@ -310,7 +361,7 @@ def _whole(operands: list[arrow.Array]) -> arrow.Array:
 
 def _all(operands: list[arrow.Array]) -> arrow.Array:
     """AND: false where one is, true where all are, else null."""
-    holds = [_true(operand) for operand in operands]
+    holds = [truth(operand) for operand in operands]
     if not any(operand.null_count for operand in operands):
         return arrow.numbers(np.logical_and.reduce(holds))
     false = np.logical_or.reduce([~values(operand) & operand.is_valid() for operand in operands])
@@ -340,13 +391,13 @@ def _case(operands: list[arrow.Array]) -> arrow.Array:
     *branches, otherwise = operands
     results = [*branches[1::2], otherwise]
     if all(arrow.is_string(result.type) for result in results):
-        return _case_of_texts([_true(condition) for condition in branches[::2]], results)
+        return _case_of_texts([truth(condition) for condition in branches[::2]], results)
     types = {result.type for result in results}
     times = len(types) == 1 and all(arrow.is_date(type) or arrow.is_timestamp(type) for type in types)
     kinds = {type.format if times or type in (arrow.BOOL, arrow.FLOAT64) else "l" for type in types}
     require(len(kinds) == 1)
     data = [numeric(result) if kinds == {"l"} else values(result) for result in results]
-    conditions = [_true(condition) for condition in branches[::2]]
+    conditions = [truth(condition) for condition in branches[::2]]
     one = len(conditions) == 1  # for which NumPy has what takes one pass less
     chosen = np.where(conditions[0], *data) if one else np.select(conditions, data[:-1], data[-1])
     there = None
@@ -361,61 +412,6 @@ def _case_of_texts(conditions: list[NDArray[np.bool_]], results: list[arrow.Arra
     count = len(results[0])
     which = np.select(conditions, list(range(len(conditions))), len(conditions))
     return taken(arrow.concat_arrays(results), which * count + np.arange(count))
-
-
-def _field(structs: arrow.Array, at: int) -> arrow.Array:
-    """Return a field of structs; null where these are."""
-    found = structs.field(at).decoded()
-    if structs.valid is None:
-        return found
-    valid = structs.valid if found.valid is None else structs.valid & found.valid
-    return arrow.Array(found.type, len(found), valid, found.data, found.offsets, found.children)
-
-
-def _struct(operands: list[arrow.Array]) -> arrow.Array:
-    """Return maps and lists as structs of their values, without their keys."""
-    there, *fields = operands
-    some = _true(there)
-    fields = [field.decoded() for field in fields]
-    return arrow.struct_array(fields, [f"f{i}" for i in range(len(fields))], None if some.all() else some)
-
-
-def _names(operands: list[arrow.Array]) -> arrow.Array:
-    """Return the lists of the names whose bits are set; null where these are."""
-    bits, *names = operands
-    there, count = bits.is_valid(), len(bits)
-    chosen = (np.where(there, numeric(bits), 0)[:, None] >> np.arange(len(names))) & 1
-    rows, which = np.nonzero(chosen)
-    items = arrow.concat_arrays(names).take(which * count + rows)
-    ends = np.append(0, np.cumsum(chosen.sum(axis=1)))
-    return arrow.list_array(ends, items, None if there.all() else there)
-
-
-def _edge(operands: list[arrow.Array]) -> arrow.Array:
-    """Return edges of their codes, starts, ends and ordinals."""
-    code, start, end, ordinal = map(numeric, operands)
-    label = arrow.numbers(code >> 1, provenance=operands[0].provenance)
-    return arrow.struct_array([label, *map(arrow.numbers, (start, end, ordinal))], ["label", "start", "end", "ordinal"])
-
-
-def _edge_of_both(operands: list[arrow.Array]) -> arrow.Array:
-    """Return edges as above, of which the lowest bit of a code says that it leads from the second end to the first."""
-    code, one, other, ordinal = operands
-    forward = numeric(code) & 1 == 0
-    start, end = (np.where(forward, *map(numeric, ends)) for ends in ((one, other), (other, one)))
-    return _edge([code, arrow.numbers(start), arrow.numbers(end), ordinal])
-
-
-def _path(operands: list[arrow.Array]) -> arrow.Array:
-    """Return paths of one length, which may be 0, of their vertices and then of the codes of their edges."""
-    vertices, rows = len(operands) // 2 + 1, len(operands[0])
-    lists = []
-    for parts in (operands[:vertices], operands[vertices:]):
-        items = np.empty((rows, len(parts)), np.int64)
-        for i, part in enumerate(parts):
-            items[:, i] = numeric(part)
-        lists.append(arrow.list_array(np.arange(rows + 1) * len(parts), arrow.numbers(items.reshape(-1))))
-    return arrow.struct_array(lists, ["vertices", "codes"])
 
 
 _ARITHMETIC: Mapping[str, tuple[np.ufunc, Callable[[float, float], float]]] = {
@@ -459,10 +455,11 @@ _OPERATORS: Mapping[str, Operator] = {
     "coalesce": _first_there,
     "absent": _absent,
     "CASE": _case,
-    "struct": _struct,
-    "names": _names,
-    "edge": _edge,
-    "edge of both": _edge_of_both,
-    "path": _path,
+    "struct": struct_of,
+    "list": written,
+    "names": names_of_bits,
+    "edge": edges,
+    "edge of both": edges_of_both,
+    "path": paths,
     **TEMPORAL,
 }

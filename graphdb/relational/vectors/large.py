@@ -7,13 +7,14 @@ without the interpreter's lock (vectorized execution: Boncz, Zukowski and Nes, *
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from graphdb.common import arrow
 from graphdb.relational.vectors.algebra import (
     Aggregate,
     Clause,
     ColumnOf,
+    OfItems,
     Operation,
     PropertyOf,
     Vector,
@@ -22,7 +23,7 @@ from graphdb.relational.vectors.algebra import (
 from graphdb.relational.vectors.counted.compressed import without_columns_between
 from graphdb.relational.vectors.expressions import evaluated, fulfilled, has_few_texts
 from graphdb.relational.vectors.frames import Frame
-from graphdb.relational.vectors.numbers import NotVectorized
+from graphdb.relational.vectors.numbers import SPREAD, NotVectorized
 from graphdb.relational.vectors.pieces import in_pieces
 from graphdb.snapshot.properties import Properties
 
@@ -53,7 +54,7 @@ def is_computed(vector: Vector | Aggregate | None) -> bool:
 def _is_local(vector: Vector) -> bool:
     if isinstance(vector, Operation):
         return vector.operator in _LOCAL and all(map(_is_local, vector.operands))
-    return True
+    return not isinstance(vector, OfItems)
 
 
 def each_in_pieces(
@@ -112,15 +113,40 @@ def _with_properties(
     table: arrow.Table, vectors: list[Vector], properties: Properties
 ) -> tuple[arrow.Table, list[Vector]]:
     """Return rows with the properties that expressions look up as columns, and the expressions over these."""
+    vectors = [_by_codes(vector, len(table), properties) for vector in vectors]
     looked_up = list(dict.fromkeys(each for vector in vectors for each in _properties_of(vector)))
     properties.read_ahead(each.label for each in looked_up)
     names: dict[Vector, Vector] = {}
     for number, each in enumerate(looked_up):
         name, ids = f"property {number}", table.column(each.vertex.name)
         source = properties.source(each.label, len(ids))
+        if isinstance(each, _CodeOf):
+            assert source is not None
+            coded = source.codes()
+            assert coded is not None
+            source = coded[0]
         table = table.append_column(name, properties.gather(each.label, ids) if source is None else source.delayed(ids))
         names[each] = ColumnOf(name)
     return table, [_with(vector, names) for vector in vectors]
+
+
+@dataclass(frozen=True, slots=True)
+class _CodeOf(PropertyOf):
+    """The number of a text that is a property."""
+
+
+def _by_codes(vector: Vector, rows: int, properties: Properties) -> Vector:
+    """Return an expression in which texts of one property are compared by numbers of theirs, where they have some."""
+    match vector:
+        case Operation("same text", (PropertyOf() as left, PropertyOf() as right)) if left.label == right.label:
+            few = left.label.triples <= SPREAD * rows  # to number many would take longer than to compare some
+            source = properties.source(left.label, rows) if few else None
+            if source is not None and source.codes() is not None:
+                codes = tuple(_CodeOf(each.vertex, each.label) for each in (left, right))
+                return Operation("=", codes)
+        case Operation(_, operands):
+            return replace(vector, operands=tuple(_by_codes(operand, rows, properties) for operand in operands))
+    return vector
 
 
 def _with(vector: Vector, names: Mapping[Vector, Vector]) -> Vector:

@@ -23,7 +23,8 @@ from graphdb.relational.vectors.algebra import (
 from graphdb.relational.vectors.expressions import evaluated
 from graphdb.relational.vectors.frames import Frame, Ints, Maker, made_once
 from graphdb.relational.vectors.numbers import numeric, require
-from graphdb.relational.vectors.unions import as_union
+from graphdb.relational.vectors.typed.lists import items_of, lists_of
+from graphdb.relational.vectors.typed.unions import as_union
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.texts import filled, gathered, taken
 
@@ -42,7 +43,8 @@ def looked_up(lookup: Lookup, frame: Frame, others: Frame) -> Frame:
     NotVectorized
         SQL has to join them: a key is null, or comes twice.
     """
-    mine, theirs = frame.column(lookup.key[0]), others.column(lookup.key[1])
+    key, theirs = lookup.key[0], others.column(lookup.key[1])
+    mine = arrow.numbers(np.arange(len(frame))) if key is None else frame.column(key)
     require(not mine.null_count and not theirs.null_count)
     at = _places(numeric(mine), numeric(theirs))
     whole = bool((at >= 0).all())
@@ -57,6 +59,9 @@ def looked_up(lookup: Lookup, frame: Frame, others: Frame) -> Frame:
             found = taken(others.column(column), at if places is None else at[places])
             if whole or default is None:
                 return found
+            if default == "empty":
+                items = items_of(found)
+                return lists_of(items.rows, items.values, len(found), None)
             return filled(found, arrow.numbers(np.full(len(found), default)))
 
         return make
@@ -190,9 +195,11 @@ def _places(mine: Ints, theirs: Ints) -> Ints:
 def summed_before(clause: Clause, step: Unwound) -> Clause | None:
     """Return a clause that groups rows of which values are unwound as one that groups the rows themselves.
 
-    Eager aggregation, as in :func:`counts_before`.  None where more is asked of the values than their sum and how many
-    rows there are.
+    Eager aggregation, as in :func:`counts_before`.  None where more is asked of the values than their sum, least and
+    greatest, and how many rows there are.
     """
+    if step.listed:
+        return None
     item = ColumnOf(step.name)
     columns: list[tuple[str, Vector | Aggregate]] = []
     for name, each in clause.columns:
@@ -200,7 +207,7 @@ def summed_before(clause: Clause, step: Unwound) -> Clause | None:
             if step.name in names_of(each):
                 return None
             columns.append((name, each))
-        elif each == Aggregate("sum", item, matches=each.matches):
+        elif each == Aggregate(each.function, item, matches=each.matches) and each.function in ("sum", "min", "max"):
             columns.append((name, replace(each, operand=Operation("items", step.items))))
         elif each == Aggregate("count", None, matches=each.matches):
             columns.append((name, replace(each, function="sum", operand=Constant(len(step.items)))))
@@ -219,6 +226,8 @@ def unwound(step: Unwound, frame: Frame, properties: Properties, most: int) -> F
     NotVectorized
         They are many, or the values are not of one type.
     """
+    if step.listed:
+        return _unwound_lists(step, evaluated(step.items[0], frame, properties), frame, most)
     count, times = len(frame), len(step.items)
     require(count * times <= most)
 
@@ -235,3 +244,16 @@ def unwound(step: Unwound, frame: Frame, properties: Properties, most: int) -> F
         return lambda places: frame.some(name, (np.arange(count * times) if places is None else places) // times)
 
     return Frame(count * times, maker_of)
+
+
+def _unwound_lists(step: Unwound, lists: arrow.Array, frame: Frame, most: int) -> Frame:
+    """Return rows once for each item of their lists; null has none."""
+    items = items_of(lists)
+    require(len(items.rows) <= most)
+
+    def maker_of(name: str) -> Maker:
+        if name == step.name:
+            return made_once(lambda: items.values)
+        return lambda places: frame.some(name, items.rows if places is None else items.rows[places])
+
+    return Frame(len(items.rows), maker_of)

@@ -16,6 +16,9 @@ Operator = Callable[[list[arrow.Array]], arrow.Array]
 Valid = NDArray[np.bool_] | None
 """Which values are not null; None for all."""
 
+SPREAD = 4
+"""Numbers for each row, at most, where values themselves serve as numbers."""
+
 FITS = float(1 << 62)
 """What sums and products of integers stay below."""
 
@@ -55,6 +58,12 @@ def ordinal(array: arrow.Array) -> NDArray[np.int64]:
         array = array.field("moment")
     plain = array.type == arrow.BOOL or arrow.is_date(array.type) or arrow.is_timestamp(array.type)
     return values(array).astype(np.int64, copy=False) if plain else numeric(array)
+
+
+def truth(array: arrow.Array) -> NDArray[np.bool_]:
+    """Return which truth values are true, and not null."""
+    data: NDArray[np.bool_] = values(array)
+    return data if array.valid is None else data & array.valid
 
 
 def multiplied(left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -12,11 +12,12 @@ from graphdb.common import arrow
 from graphdb.relational.vectors.algebra import Key
 from graphdb.relational.vectors.expressions import evaluated
 from graphdb.relational.vectors.frames import Frame
-from graphdb.relational.vectors.numbers import NotVectorized, ordinal
-from graphdb.relational.vectors.temporal import sort_keys
+from graphdb.relational.vectors.numbers import SPREAD, NotVectorized, numeric, ordinal, require
+from graphdb.relational.vectors.text_order import order_of_different
+from graphdb.relational.vectors.typed.temporal import sort_keys
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import string_places
-from graphdb.storage.arrays.texts import numbered_texts
+from graphdb.storage.arrays.texts import number_integers, numbered_texts
 
 Ints = NDArray[np.int64]
 
@@ -51,6 +52,59 @@ def ordered(keys: Sequence[Key], window: tuple[int, int | None], frame: Frame, p
     return frame.at(np.arange(min(skip, end), end))
 
 
+def ordered_within(
+    groups: str, keys: Sequence[Key], window: tuple[int, int | None], frame: Frame, properties: Properties
+) -> Frame:
+    """Return the rows of a window out of each group, in order, group by group.
+
+    Raises
+    ------
+    NotVectorized
+        SQL has to order them, or some are of no group.
+    """
+    (skip, limit), column = window, frame.column(groups)
+    require(not column.null_count)
+    found = [numeric(column)]
+    chosen: Ints | None = None
+    for key in keys:
+        before = chosen
+        for ranks, absent in _ranks(key, frame, properties):
+            if chosen is not before:  # a key of several columns: the first one has left rows out
+                ranks = ranks[chosen]
+            if absent is not None:
+                found.append((~absent if key.nulls_first else absent).astype(np.int64))
+            elif limit is not None and len(found) == 1 and len(ranks) > _FEW:
+                chosen = _first_of_groups(found[0], ranks, skip + limit)
+                found, ranks, frame = [found[0][chosen]], ranks[chosen], frame.at(chosen)
+            found.append(ranks)
+    order = places_in_order(found)
+    if skip or limit is not None:
+        among = found[0][order]
+        begins = np.append(True, among[1:] != among[:-1]) if len(among) else np.empty(0, bool)
+        place = np.arange(len(order))
+        place -= np.maximum.accumulate(np.where(begins, place, 0))
+        order = order[(place >= skip) & (place < (len(order) if limit is None else skip + limit))]
+    return frame.at(order)
+
+
+def _first_of_groups(numbers: Ints, ranks: Ints, most: int) -> Ints:
+    """Return the places of rows whose ranks are not above the ``most``-th least of their group: few more are so."""
+    low = int(numbers.min())
+    span = int(numbers.max()) - low + 1
+    if not most or span > SPREAD * len(numbers):
+        return np.arange(len(numbers) if most else 0)
+    from graphdb.storage.arrays import column_kernels as kernels
+
+    numbers = np.ascontiguousarray(numbers - low)
+    sizes = np.bincount(numbers, minlength=span)
+    last, placed = np.zeros(span, np.int64), np.empty(len(numbers), np.int64)
+    at = np.minimum(most, sizes) - 1
+    kernels.select_of_groups(
+        numbers, np.ascontiguousarray(ranks), np.cumsum(sizes) - sizes, placed, at, last, np.zeros(span, np.int64)
+    )
+    return np.flatnonzero(ranks <= last[numbers])
+
+
 def _order(keys: Sequence[Key], frame: Frame, most: int | None, properties: Properties) -> Ints:
     chosen: Ints | None = None
     found: list[Ints] = []
@@ -65,12 +119,12 @@ def _order(keys: Sequence[Key], frame: Frame, most: int | None, properties: Prop
                 chosen = np.flatnonzero(ranks <= _last(ranks, most)) if most else np.empty(0, np.int64)
                 ranks, frame = ranks[chosen], frame.at(chosen)
             found.append(ranks)
-    order = _sorted(found)
+    order = places_in_order(found)
     order = order if most is None else order[:most]
     return order if chosen is None else chosen[order]
 
 
-def _sorted(columns: Sequence[Ints]) -> Ints:
+def places_in_order(columns: Sequence[Ints]) -> Ints:
     """Return the places of rows in the order of some columns, the first one first; equal rows stay as they stand.
 
     Where all of a row fits into one integer, and its place too, these integers are sorted, in half of the time.
@@ -81,6 +135,11 @@ def _sorted(columns: Sequence[Ints]) -> Ints:
     for column in columns if count else ():
         low = int(column.min())
         span = int(column.max()) - low + 1
+        if bound * span >> (62 - place) and _repeat(column):
+            different, numbers = number_integers(column)
+            ranks = np.empty(len(different), np.int64)
+            ranks[np.argsort(different)] = np.arange(len(different))
+            column, low, span = ranks[numbers], 0, len(different)
         bound *= span
         if bound >> (62 - place):
             return np.lexsort(columns[::-1])
@@ -89,6 +148,12 @@ def _sorted(columns: Sequence[Ints]) -> Ints:
     whole = whole << place | np.arange(count)
     whole.sort()
     return whole & ((1 << place) - 1)
+
+
+def _repeat(column: Ints) -> bool:
+    """Whether most of many integers come several times, as some of them do."""
+    some = np.sort(column[:: max(len(column) // _SAMPLED, 1)])
+    return len(column) > _SAMPLED and 2 * int(np.count_nonzero(some[1:] != some[:-1])) < len(some)
 
 
 def _last(ranks: Ints, most: int) -> np.int64:
@@ -122,14 +187,14 @@ def _ranks_of(array: arrow.Array, descending: bool) -> _Ranks:
         ranks = _of_texts(array)
     elif arrow.is_floating(array.type):
         assert array.data is not None
-        ranks = _of_floats(array.data)
+        ranks = of_floats(array.data)
     else:
         ranks = ordinal(array)
     ranks = ~ranks if descending else ranks
     return (ranks, None) if absent is None else (np.where(absent, 0, ranks), absent)
 
 
-def _of_floats(data: NDArray[np.floating[Any]]) -> Ints:
+def of_floats(data: NDArray[np.floating[Any]]) -> Ints:
     """Return integers in the order of floating-point numbers, by their bits.
 
     Raises
@@ -150,58 +215,8 @@ def _of_texts(array: arrow.Array) -> Ints:
     if len(array) > _TEXTS:
         raise NotVectorized
     different, numbers = numbered_texts(array.decoded())
-    order = _order_of_different(*string_places(different))
+    order = order_of_different(*string_places(different))
     ranks = np.zeros(len(order) + 1, np.int64)  # the last is that of nulls
     ranks[order] = np.arange(len(order))
     found: Ints = ranks[numbers]
     return found
-
-
-def _order_of_different(data: NDArray[np.uint8], offsets: Ints) -> Ints:
-    """Return the places of texts, no two of which are the same, in the order of their bytes.
-
-    Eight bytes are compared at a time, those behind them of the texts that have the same.
-    """
-    begins, sizes = offsets[:-1], np.diff(offsets)
-    if len(begins) < 2:
-        return np.arange(len(begins))
-    common = _common(data, begins, int(sizes.min()))
-    begins, left = begins + common, sizes - common
-    padded = np.append(data, np.zeros(8, np.uint8))
-    order, groups = np.arange(len(begins)), np.zeros(len(begins), np.int64)
-    going = np.arange(len(begins))
-    while len(going):
-        rows = order[going]
-        words = _words(padded, begins[rows], left[rows])
-        sort = np.argsort(words) if len(going) == len(order) else np.lexsort((words, groups))
-        rows, words, among = rows[sort], words[sort], groups
-        if int(left[rows].max()) <= 0:  # alike but for zeros at the end: the shorter is less
-            order[going] = rows[np.lexsort((sizes[rows], among))]
-            break
-        order[going] = rows
-        new = np.append(True, (words[1:] != words[:-1]) | (among[1:] != among[:-1]))
-        alike = np.flatnonzero(~new | np.append(~new[1:], False))
-        groups, going = np.cumsum(new)[alike], going[alike]
-        begins[order[going]] += 8
-        left[order[going]] -= 8
-    return order
-
-
-def _common(data: NDArray[np.uint8], begins: Ints, most: int) -> int:
-    """Return how many bytes, ``most`` at most, all texts begin with."""
-    for at in range(most):
-        byte = data[begins + at]
-        if (byte != byte[0]).any():
-            return at
-    return most
-
-
-_LEFT = np.array([(1 << 64) - (1 << 8 * (8 - size)) if size else 0 for size in range(9)], np.uint64)
-"""What leaves so many bytes of eight."""
-
-
-def _words(padded: NDArray[np.uint8], begins: Ints, left: Ints) -> NDArray[np.uint64]:
-    """Return the next eight bytes of texts as integers in their order; zeros for those that are not there."""
-    every = np.ndarray((len(padded) - 7,), ">u8", padded.data, strides=(1,))
-    found: NDArray[np.uint64] = every[np.minimum(begins, len(padded) - 8)].astype(np.uint64)
-    return found & _LEFT[np.clip(left, 0, 8)]

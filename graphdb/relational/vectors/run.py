@@ -15,6 +15,7 @@ from graphdb.relational.vectors.algebra import (
     ColumnOf,
     Inner,
     Lookup,
+    OfItems,
     Operation,
     Outer,
     Rows,
@@ -25,7 +26,7 @@ from graphdb.relational.vectors.algebra import (
 from graphdb.relational.vectors.counted.compressed import compressed, without_columns_between
 from graphdb.relational.vectors.expressions import evaluated, fulfilled, has_few_texts
 from graphdb.relational.vectors.frames import Frame, Maker, made_once
-from graphdb.relational.vectors.groups import aggregated, grouped
+from graphdb.relational.vectors.grouped.groups import aggregated, grouped
 from graphdb.relational.vectors.large import MANY, each_in_pieces, over_computed
 from graphdb.relational.vectors.lookups import (
     counted_before,
@@ -37,9 +38,9 @@ from graphdb.relational.vectors.lookups import (
     unwound,
 )
 from graphdb.relational.vectors.numbers import NotVectorized
-from graphdb.relational.vectors.order import ordered
+from graphdb.relational.vectors.order import ordered, ordered_within
 from graphdb.relational.vectors.products import Product, pairs
-from graphdb.relational.vectors.unions import with_unions
+from graphdb.relational.vectors.typed.unions import with_unions
 from graphdb.snapshot.properties import Properties
 
 _LARGE = 1 << 17
@@ -154,6 +155,8 @@ def _frame(
         made = _groups(rows, frame, properties)
         check()
         made = ordered(rows.order, rows.window, made, properties)
+    elif rows.within is not None:
+        made = _each(rows, ordered_within(rows.within, rows.order, rows.window, frame, properties), properties)
     else:
         made = _each(rows, ordered(rows.order, rows.window, frame, properties), properties)
     names = [name for name, _ in rows.columns]
@@ -181,9 +184,12 @@ def _computes(clause: Clause) -> bool:
     if clause.grouped or clause.window[1] is None:
         vectors += [vector for _, vector in clause.columns]
     return any(
-        isinstance(vector, Operation)
-        and vector.operator not in ("edge", "edge of both", "path")
-        and not (clause.grouped and has_few_texts(vector))
+        isinstance(vector, OfItems)
+        or (
+            isinstance(vector, Operation)
+            and vector.operator not in ("edge", "edge of both", "path")
+            and not (clause.grouped and has_few_texts(vector))
+        )
         for vector in vectors
     )
 

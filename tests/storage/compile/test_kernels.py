@@ -91,6 +91,9 @@ def _sorts(rng: np.random.Generator) -> Iterator[tuple[Any, Arguments]]:
     sizes = np.bincount(rows_of, minlength=9)
     marks = np.zeros(count, np.int64), np.full(7, -1, np.int32), np.zeros(9, np.int64)
     yield column_kernels.tally_distinct, (rows_of, rng.integers(0, 7, count), np.cumsum(sizes) - sizes, *marks)
+    ranks = rng.integers(0, np.maximum(sizes, 1))
+    some = np.zeros(count, np.int64), ranks, np.zeros(9, np.int64), np.zeros(9, np.int64)
+    yield column_kernels.select_of_groups, (rows_of, rng.integers(0, 30, count), np.cumsum(sizes) - sizes, *some)
     yield (
         column_kernels.number_below,
         (rows_of, np.full(9, -1, np.int32), np.zeros(count, np.int64), np.zeros(9, np.int64)),

@@ -5,17 +5,18 @@ Everything here returns None for what it does not know, which is for SQL.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from graphdb.common.stopping import checked
-from graphdb.common.values.types import Base
+from graphdb.common.values.types import Base, Type, list_of
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
+from graphdb.relational.projection.columns.aggregates import aggregate, maps_of, type_of_aggregate
 from graphdb.relational.projection.columns.expressions import ExpressionTranslator
-from graphdb.relational.projection.columns.numbers import NUMBERS, one_type, real
+from graphdb.relational.projection.columns.lists import list_of_items
+from graphdb.relational.projection.columns.numbers import one_type, real
 from graphdb.relational.projection.columns.values import (
-    COMPARED,
     HANDED_ON,
     ITEM,
     KEYS,
@@ -28,7 +29,6 @@ from graphdb.relational.projection.columns.values import (
     is_handed_on,
     is_key,
     require,
-    type_of_aggregate,
 )
 from graphdb.relational.projection.relation import GROUP, ORDER, Relation, Source, rows_of
 from graphdb.relational.projection.sql import Compiled
@@ -36,9 +36,7 @@ from graphdb.relational.vectors.algebra import (
     Aggregate,
     Clause,
     ColumnOf,
-    Constant,
     Key,
-    Operation,
     PropertyOf,
     Rows,
     Unwound,
@@ -102,9 +100,10 @@ class ClauseTranslator:
             computed[f"c{i}"] = node, value
             for part in parts:
                 if part not in known:
-                    name = f"x{len(columns)}"
-                    columns.append((name, self._aggregate(part)))
-                    known[part] = column(name, type_of_aggregate(part, self.expressions.value))
+                    name, maps = f"x{len(columns)}", maps_of(part, value)
+                    columns.append((name, self._aggregate(part, maps)))
+                    type = list_of(maps) if maps else type_of_aggregate(part, self.expressions.value)
+                    known[part] = column(name, type)
         if not computed:
             return Clause(rows, conditions, tuple(columns), True, order, window)
         over = replace(self.expressions, known=known, variables={})
@@ -182,18 +181,23 @@ class ClauseTranslator:
     def unwound(
         self, source: Source, where: Sequence[ast.Expression], unwound: ast.UnwindClause, item: SqlValue
     ) -> Source:
-        """Return the rows that fulfil conditions, once for each item of a list that is written out, which SQL yields as
-        another value; without columns in memory where SQL has to make them.
+        """Return the rows that fulfil conditions, once for each item of a list, which SQL yields as another value;
+        without columns in memory where SQL has to make them.
         """
         rows, node, unknown = rows_of(source), unwound.source, Source("")
-        if rows is None or not isinstance(node, ast.ListLiteral) or not node.items:
+        if rows is None:
             return unknown
         try:
-            items = [self.expressions.value(each) for each in checked(node.items)]
+            listed = not isinstance(node, ast.ListLiteral)
+            if isinstance(node, ast.ListLiteral):
+                require(bool(node.items))
+                items = [self.expressions.value(each) for each in checked(node.items)]
+            else:
+                items = [list_of_items(self.expressions, node)]
             base = one_type(items)
             require((base in PLAIN or is_handed_on(base, item)) and base is item.type.base and not item.many)
             conditions = tuple(map(self.expressions.condition, where))
-            return Source("", rows=Unwound(rows, conditions, tuple(vector for vector, _ in items), ITEM))
+            return Source("", rows=Unwound(rows, conditions, tuple(vector for vector, _ in items), ITEM, listed))
         except Unknown:
             return unknown
 
@@ -201,6 +205,7 @@ class ClauseTranslator:
         """Return an expression of plain values, which SQL yields as ``value``."""
         vector, base = self.expressions.value(node)
         plain = base in PLAIN - {Base.NODE} or (base is Base.VALUE and is_handed_on(base, value))
+        plain = plain or (base is Base.LIST and self._has_items_of(node, value))
         require(plain and base is value.type.base and not value.many)
         return vector
 
@@ -210,19 +215,27 @@ class ClauseTranslator:
         returns: ast.ReturnClause,
         window: tuple[int, int | None],
         compiled: Sequence[Compiled],
-        *,
-        grouped: bool = False,
     ) -> Clause | None:
-        """Return the rows of a clause that say of which group they are (column ``g``), where they have no order."""
+        """Return what a clause makes of groups of rows, with the column of groups (``g``), where that has no order."""
         group = relation.variables[GROUP].column
         if group is None or window != (0, None) or returns.order_by or ORDER in relation.variables:
             return None
-        found = self.clause(relation.source, relation.where, compiled, [], (0, None), grouped=grouped)
-        return (
-            None
-            if found is None or found.grouped is not grouped
-            else replace(found, columns=(*found.columns, ("g", ColumnOf(group))))
-        )
+        found = self.clause(relation.source, relation.where, compiled, [], (0, None), grouped=True)
+        return _with_groups(found, group) if found is not None and found.grouped else None
+
+    def each_of_groups(
+        self,
+        relation: Relation,
+        compiled: Sequence[Compiled],
+        order: Sequence[Key] | None,
+        window: tuple[int, int | None],
+    ) -> Clause | None:
+        """Return a row for each of the rows of groups, those of a window out of each in some order."""
+        group = relation.variables[GROUP].column
+        found = self.clause(relation.source, relation.where, compiled, order, window)
+        if group is None or found is None:
+            return None
+        return replace(_with_groups(found, group), within=group if order or window != (0, None) else None)
 
     # --- items
 
@@ -232,12 +245,18 @@ class ClauseTranslator:
             return self.expressions.struct(node, value)
         vector, base = self.expressions.value(node)
         require(is_handed_on(base, value) and base is value.type.base and not value.many)
+        require(base is not Base.LIST or self._has_items_of(node, value))
         return vector
+
+    def _has_items_of(self, node: ast.Expression, value: SqlValue) -> bool:
+        """Whether the items of a list are of the type that SQL yields."""
+        element = value.type.element
+        return element is not None and list_of_items(self.expressions, node)[1] is element.base
 
     def _item_of_group(self, item: ast.ReturnItem, value: SqlValue) -> Vector | Aggregate:
         node = item.expression
         if node not in self.expressions.known and is_aggregate(node):
-            return self._aggregate(node)
+            return self._aggregate(node, maps_of(node, value))
         if value.type.base in STRUCTS and node not in self.expressions.known:
             require(is_key(value.type))
             return self.expressions.struct(node, value)
@@ -246,45 +265,16 @@ class ClauseTranslator:
         require(base is value.type.base and plain)
         return vector
 
-    def _aggregate(self, node: ast.FunctionCall | ast.CountStar) -> Aggregate:
-        if isinstance(node, ast.CountStar):
-            return Aggregate("count", None, matches=self.matches)
-        require(len(node.arguments) == 1)
-        match node.arguments[0]:
-            case ast.Case(None, branches, None) if node.name.lower() == "count" and not node.distinct:
-                return Aggregate("sum", self._counted_case(branches), matches=self.matches)
-        vector, base = self.expressions.value(node.arguments[0])
-        name = node.name.lower()
-        if base is Base.VALUE and (name == "avg" or (name == "count" and not node.distinct)):
-            vector, base = real((vector, base)), Base.FLOAT
-        match name:
-            case "count":
-                require(base in (KEYS if node.distinct else HANDED_ON))
-                return Aggregate("count", vector, node.distinct, None if node.distinct else self.matches)
-            case "sum" | "avg" as function:
-                require(base in NUMBERS and not node.distinct)
-                return Aggregate(function, vector, matches=self.matches)
-            case "min" | "max" as function:
-                require(base in COMPARED - {Base.MOMENT} | {Base.FLOAT})
-                return Aggregate(function, vector)
-            case "stdev" | "stdevp" as function:
-                require(base in (Base.INTEGER, Base.FLOAT) and not node.distinct)
-                return Aggregate("stDev" if function == "stdev" else "stDevP", vector, matches=self.matches)
-            case "collect":
-                require(base in (KEYS - {Base.ZONED} if node.distinct else PLAIN))
-                require(self.matches is None or node.distinct)
-                order = None if self.ordered is None else column_of(self.ordered)[0]
-                return Aggregate("collect", vector, node.distinct, order=order)
-        raise Unknown
+    def _aggregate(self, node: ast.FunctionCall | ast.CountStar, maps: Type | None) -> Aggregate:
+        """Return an aggregate: a list of ``maps`` where it is one."""
+        if maps is None or not isinstance(node, ast.FunctionCall):
+            return aggregate(node, self.expressions.value, self.matches, self.ordered)
+        require(self.matches is None)
+        order = None if self.ordered is None else column_of(self.ordered)[0]
+        operand = self.expressions.struct(node.arguments[0], SqlValue("", maps))
+        return Aggregate("collect", operand, order=order)
 
-    def _counted_case(self, branches: Iterable[tuple[tuple[ast.Expression, ...], ast.Expression]]) -> Vector:
-        """Return 1 where a CASE without ELSE has a value, and 0 where it has none."""
-        operands: list[Vector] = []
-        for conditions, result in branches:
-            tested, (vector, _) = tuple(map(self.expressions.condition, conditions)), self.expressions.value(result)
-            absent = Operation("IS NULL", (vector,))
-            there = (
-                Constant(1) if isinstance(vector, Constant) else Operation("CASE", (absent, Constant(0), Constant(1)))
-            )
-            operands += [tested[0] if len(tested) == 1 else Operation("OR", tested), there]
-        return Operation("CASE", (*operands, Constant(0)))
+
+def _with_groups(clause: Clause, group: str) -> Clause:
+    """Return a clause with the column of groups as one more, ``g``."""
+    return replace(clause, columns=(*clause.columns, ("g", ColumnOf(group))))

@@ -5,14 +5,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from graphdb.common.values.types import Base, Type
 from graphdb.grammar import syntax as ast
-from graphdb.relational.projection.columns.functions import FUNCTIONS, date_in, of_one, part_of, rounded, squared
-from graphdb.relational.projection.columns.numbers import arithmetic, chosen, comparison, first_of
-from graphdb.relational.projection.columns.operations import duration, list_operation, part_between, text_operation
+from graphdb.pattern.free import free_variables
+from graphdb.relational.projection.columns.functions import (
+    FUNCTIONS,
+    date_in,
+    of_one,
+    part_of,
+    rounded,
+    squared,
+    truncated,
+)
+from graphdb.relational.projection.columns.lists import contained, folded, list_of_items, quantified
+from graphdb.relational.projection.columns.numbers import chosen, comparison, first_of
+from graphdb.relational.projection.columns.operations import (
+    combined,
+    constant_of,
+    duration,
+    joined,
+    list_operation,
+    part_between,
+    tested,
+    text_of,
+    text_operation,
+)
 from graphdb.relational.projection.columns.values import (
     OF_VERTICES,
     PLAIN,
@@ -25,8 +45,7 @@ from graphdb.relational.projection.columns.values import (
 from graphdb.relational.projection.late import late_property
 from graphdb.relational.snapshot import Snapshot
 from graphdb.relational.vectors.algebra import ColumnOf, Constant, LabelOf, Operation, PropertyOf, Vector
-from graphdb.relational.vectors.temporal import TRUNCATED
-from graphdb.sql.value import SqlValue
+from graphdb.sql.value import SqlValue, column
 
 
 @dataclass(frozen=True)
@@ -72,8 +91,22 @@ class ExpressionTranslator:
                 return Operation(operator, tuple(map(self.condition, operands))), Base.BOOLEAN
             case ast.Comparison():
                 return self._comparison(node), Base.BOOLEAN
+            case ast.StringPredicate("STARTS WITH" | "ENDS WITH" | "CONTAINS" as operator, text, part):
+                return tested(operator, self.value(text), constant_of(part, self.arguments)), Base.BOOLEAN
+            case ast.In():
+                return contained(self, node), Base.BOOLEAN
+            case ast.ListPredicate():
+                return quantified(self, node), Base.BOOLEAN
+            case ast.Reduce():
+                return folded(self, node)
+            case ast.ListComprehension() | ast.ListLiteral():
+                return list_of_items(self, node)[0], Base.LIST
+            case ast.FunctionCall(name) if name.lower() in ("range", "split"):
+                return list_of_items(self, node)[0], Base.LIST
             case ast.Binary("+" | "-" | "*" | "/" as operator, left, right):
-                return arithmetic(operator, self.value(left), self.value(right))
+                return combined(operator, self.value(left), self.value(right))
+            case ast.Binary("||", left, right):
+                return joined(self.value(left), self.value(right))
             case ast.Binary("%", left, right):
                 return Operation("%", (self._integer(left), self._integer(right))), Base.INTEGER
             case ast.IsNull(operand, negated):
@@ -89,10 +122,8 @@ class ExpressionTranslator:
                 return of_one(name.lower(), self.value(argument))
             case ast.FunctionCall(name, (argument, ast.Literal(int(digits)))) if name.lower() == "round":
                 return rounded(self.value(argument), digits)
-            case ast.FunctionCall(name, (ast.Literal(str(unit)), day)) if name.lower() == "date.truncate":
-                vector, base = self.value(day)
-                require(base is Base.DATE and unit.lower() in TRUNCATED)
-                return Operation(f"begin of {unit.lower()}", (vector,)), base
+            case ast.FunctionCall(name, (ast.Literal(str(unit)), time)) if name.lower().endswith(".truncate"):
+                return truncated(name.lower(), unit.lower(), self.value(time))
             case ast.FunctionCall(name, (ast.Variable(edge),)) if name.lower() == "type":
                 return self._label(edge), Base.STRING
             case ast.FunctionCall(name, (ast.MapLiteral(items),)) if name.lower() == "duration":
@@ -110,9 +141,9 @@ class ExpressionTranslator:
             case ast.MapProjection(element, entries) if None not in entries:
                 fields = self._fields([item for item in entries if item is not None], value.type)
                 there = self._not_null(element)
-            case ast.FunctionCall(name, (vertex,)) if name.lower() == "properties" and value.items:
+            case ast.FunctionCall(_, (vertex,)) | ast.MapProjection(vertex, (None,)) if _has_all(node, value):
                 keys = (key for key, _ in value.type.fields)
-                fields = [(key, column_of(each)) for key, each in zip(keys, value.items, strict=True)]
+                fields = [(key, column_of(each)) for key, each in zip(keys, value.items or (), strict=True)]
                 there = self._not_null(vertex)
             case ast.ListLiteral(items) if value.type.base is Base.TUPLE:
                 fields = [("", self.value(item)) for item in items]
@@ -167,7 +198,7 @@ class ExpressionTranslator:
             return Operation(found.operator, (vector,), found.constants), found.base
         match node:
             case ast.FunctionCall(name, (number,)) if name.lower() == "tostring":
-                return Operation("toString", (self._integer(number),)), Base.STRING
+                return text_of(self.value(number)), Base.STRING
         return None
 
     def _of_list(self, node: ast.Expression) -> Typed | None:
@@ -175,19 +206,40 @@ class ExpressionTranslator:
         found = list_operation(node, self.arguments)
         if found is None:
             return None
-        of = self.known.get(found.operand)
-        if of is None and isinstance(found.operand, ast.Variable) and found.operand.name not in self.named:
-            of = self.variables.get(found.operand.name)
-        if of is None or of.type.base is not Base.LIST or of.type.element is None:
+        operand = found.operand
+        if found.operator == "item" and isinstance(operand, ast.FunctionCall) and operand.name.lower() == "split":
+            return None  # a part of a text
+        try:
+            vector, item = list_of_items(self, operand)
+        except Unknown:
             return None
-        vector, base = column_of(of)
-        item = of.type.element.base
         if found.operator == "slice":
-            return Operation(found.operator, (vector,), found.constants), base
+            return Operation(found.operator, (vector,), found.constants), Base.LIST
         if found.operator == "item":
             require(item in PLAIN)
             return Operation(found.operator, (vector,), found.constants), item
         return Operation(found.operator, (vector,)), Base.INTEGER
+
+    def list_column(self, node: ast.Expression) -> Typed | None:
+        """Return a list that is a column, and the type of its items; None for others."""
+        of = self.known.get(node)
+        if of is None and isinstance(node, ast.Variable) and node.name not in self.named:
+            of = self.variables.get(node.name)
+        if of is not None:
+            require(of.type.base is Base.LIST and of.type.element is not None)
+            assert of.type.element is not None
+            return column_of(of)[0], of.type.element.base
+        if isinstance(node, ast.Property) and (found := self.property(node)) is not None:
+            type = self.snapshot.properties.type_of(self.snapshot.names.property(node.key.words, self.text))
+            require(type.base is Base.LIST and type.element is not None)
+            assert type.element is not None
+            return found[0], type.element.base
+        return None
+
+    def binding(self, name: str, typed: Typed) -> ExpressionTranslator:
+        """Return the translator of expressions in which a name stands for a column."""
+        known = {node: value for node, value in self.known.items() if name not in free_variables(node)}
+        return replace(self, named={**self.named, name: typed}, known=known)
 
     def _case(
         self,
@@ -224,12 +276,17 @@ class ExpressionTranslator:
 
     def property(self, node: ast.Expression) -> Typed | None:
         """Return a property of a vertex in a column, where it is in memory."""
-        late = late_property(node, self.variables, self.snapshot, self.text)
+        variables = self.variables
+        if isinstance(node, ast.Property) and isinstance(node.base, ast.Variable) and node.base.name in self.named:
+            match self.named[node.base.name]:
+                case ColumnOf(name), Base.NODE:
+                    variables = {node.base.name: column(name, Type(Base.NODE))}
+                case _:
+                    return None
+        late = late_property(node, variables, self.snapshot, self.text)
         if late is None or late[0].column is None:
             return None
         vertex, label = late
-        if isinstance(node, ast.Property) and isinstance(node.base, ast.Variable) and node.base.name in self.named:
-            return None
         base = self.snapshot.properties.type_of(label).base
         return (PropertyOf(ColumnOf(vertex.column or ""), label), base) if base in OF_VERTICES else None
 
@@ -252,3 +309,9 @@ class ExpressionTranslator:
         if isinstance(node.base, ast.FunctionCall):
             return part_between(node.base, node.key.text, self.value), Base.INTEGER
         return part_of(self.value(node.base), node.key.text)
+
+
+def _has_all(node: ast.Expression, value: SqlValue) -> bool:
+    """Whether an expression is the map of all properties, which SQL has as columns."""
+    by_name = isinstance(node, ast.FunctionCall) and node.name.lower() == "properties"
+    return bool(value.items) and (by_name or isinstance(node, ast.MapProjection))

@@ -10,6 +10,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.relational.projection.columns.numbers import number, real
 from graphdb.relational.projection.columns.values import PARTS, PARTS_OF_TIMES, Typed, require
 from graphdb.relational.vectors.algebra import Constant, Operation
+from graphdb.relational.vectors.typed.temporal import TRUNCATED, UNITS
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
@@ -58,6 +59,22 @@ def squared(base: Typed, exponent: ast.Expression) -> Typed:
     require(isinstance(exponent, ast.Literal) and type(exponent.value) in (int, float) and exponent.value == 2)
     vector = real(number(base))
     return Operation("*", (vector, vector)), Base.FLOAT
+
+
+def truncated(name: str, unit: str, value: Typed) -> Typed:
+    """Return a time truncated to a unit by a function such as ``date.truncate``, named in lower case."""
+    vector, base = value
+    require(base in (Base.DATE, Base.DATETIME, Base.MOMENT))
+    if name == "date.truncate":
+        require(unit in TRUNCATED)
+        return Operation(f"begin of {unit}", (vector,)), Base.DATE
+    require(base in (Base.DATETIME, Base.MOMENT) and unit in (*TRUNCATED, *UNITS))
+    found = Operation(f"time at begin of {unit}", (vector,))
+    if name == "localdatetime.truncate":
+        require(base is Base.DATETIME)
+        return found, base
+    require(name == "datetime.truncate")
+    return (found, base) if base is Base.MOMENT else (Operation("in UTC", (found,)), Base.ZONED)
 
 
 def part_of(value: Typed, part: str) -> Typed:

@@ -1,5 +1,5 @@
 """What expressions are as operations on columns: functions of one text or list that are told what is written out or
-given (:mod:`graphdb.relational.vectors.texts`), durations, and parts of what lies between two times.
+given (:mod:`graphdb.relational.vectors.typed.texts`), durations, and parts of what lies between two times.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from graphdb.common.values.types import Base
 from graphdb.grammar import syntax as ast
+from graphdb.relational.projection.columns.numbers import arithmetic
 from graphdb.relational.projection.columns.values import Typed, require, times
 from graphdb.relational.vectors.algebra import Constant, Operation, Vector
 
@@ -67,8 +68,12 @@ def _function(
             return OfOne("toUpper", text, (), Base.STRING)
         case (("tolower" | "lower"), 0):
             return OfOne("toLower", text, (), Base.STRING)
+        case "reverse", 0:
+            return OfOne("reverse", text, (), Base.STRING)
         case (("left" | "right" | "substring"), 1):
             return _with(Base.STRING, name, text, others, (int,), arguments)
+        case (("trim" | "btrim" | "ltrim" | "rtrim"), 0):
+            return OfOne("trim" if name == "btrim" else name, text, (), Base.STRING)
         case "substring", 2:
             return _with(Base.STRING, name, text, others, (int, int), arguments)
         case "replace", 2:
@@ -93,7 +98,7 @@ def _with(
     """
     constants = []
     for each, wanted in zip(others, types, strict=True):
-        value = _constant(each, arguments)
+        value = constant_of(each, arguments)
         if type(value) is not wanted:
             return None
         if isinstance(value, int) and ((value < 0 and operator not in ("part", "item")) or abs(value) >= 1 << 31):
@@ -103,7 +108,8 @@ def _with(
     return OfOne(operator, text, tuple(constants), base)
 
 
-def _constant(node: ast.Expression, arguments: Mapping[str, object]) -> object:
+def constant_of(node: ast.Expression, arguments: Mapping[str, object]) -> object:
+    """Return the value of what is written out, or given; None for anything else."""
     match node:
         case ast.Literal(value):
             return value
@@ -112,6 +118,47 @@ def _constant(node: ast.Expression, arguments: Mapping[str, object]) -> object:
         case ast.Unary("-", ast.Literal(int(value))):
             return -value
     return None
+
+
+def text_of(value: Typed) -> Vector:
+    """Return the text of an integer or a date; a text itself."""
+    vector, base = value
+    require(base in (Base.INTEGER, Base.DATE, Base.STRING))
+    return vector if base is Base.STRING else Operation("toString", (vector,))
+
+
+_PREDICATES = {"STARTS WITH": "starts", "ENDS WITH": "ends", "CONTAINS": "contains"}
+
+
+def tested(operator: str, text: Typed, part: object) -> Vector:
+    """Return whether texts begin or end with, or contain, one that is known."""
+    require(text[1] is Base.STRING and isinstance(part, str) and bool(part))
+    assert isinstance(part, str)
+    return Operation(_PREDICATES[operator], (text[0],), (part,))
+
+
+def joined(one: Typed, other: Typed) -> Typed:
+    """Return two texts, one behind the other."""
+    require(one[1] is other[1] is Base.STRING)
+    parts: list[Vector] = []
+    for vector, _ in (one, other):
+        parts += vector.operands if isinstance(vector, Operation) and vector.operator == "||" else (vector,)
+    return Operation("||", tuple(parts)), Base.STRING
+
+
+def combined(operator: str, one: Typed, other: Typed) -> Typed:
+    """Return ``+ - * /`` of two numbers, texts or text and integer one behind the other, or times that are moved."""
+    bases = {one[1], other[1]}
+    if operator == "+" and Base.STRING in bases and bases <= {Base.STRING, Base.INTEGER}:
+        return joined((text_of(one), Base.STRING), (text_of(other), Base.STRING))
+    match other:
+        case Operation("duration", (months, days, seconds, Constant(0))), Base.DURATION if operator in "+-":
+            require(one[1] is Base.DATETIME or (one[1] is Base.DATE and seconds == Constant(0)))
+            parts: tuple[Vector, ...] = (months, days, seconds)
+            if operator == "-":
+                parts = tuple(Operation("-", (Constant(0), part)) for part in parts)
+            return Operation("later", (one[0], *parts)), one[1]
+    return arithmetic(operator, one, other)
 
 
 # --- durations

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date
 from math import isfinite
 
-from graphdb.common.values.types import FLOAT, INTEGER, Base, Type, list_of
-from graphdb.grammar import syntax as ast
+from graphdb.common.values.types import Base, Type
 from graphdb.relational.vectors.algebra import ColumnOf, Constant, Operation, Vector
 from graphdb.sql.joined import WHOLE_AND_REAL
 from graphdb.sql.value import SqlValue
@@ -105,15 +103,3 @@ def column_of(value: SqlValue) -> Typed:
         return Operation("path", tuple(map(ColumnOf, value.parts))), Base.PATH
     require(value.column is not None and is_handed_on(value.type.base, value))
     return ColumnOf(value.column or ""), value.type.base
-
-
-def type_of_aggregate(node: ast.FunctionCall | ast.CountStar, value: Callable[[ast.Expression], Typed]) -> Type:
-    """Return the type of an aggregate; ``value`` translates what it is of."""
-    name = "count" if isinstance(node, ast.CountStar) else node.name.lower()
-    if name == "count":
-        return INTEGER
-    assert isinstance(node, ast.FunctionCall)
-    if name in ("avg", "stdev", "stdevp"):
-        return FLOAT
-    type = Type(value(node.arguments[0])[1])
-    return list_of(type) if name == "collect" else type

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
-from graphdb.relational.vectors.algebra import ColumnOf, Constant, LabelOf, Operation, PropertyOf, Vector
+from graphdb.relational.vectors.algebra import ColumnOf, Constant, LabelOf, OfItems, Operation, PropertyOf, Vector
 from graphdb.relational.vectors.numbers import is_repeated, ordinal
 from graphdb.relational.vectors.pieces import in_pieces
-from graphdb.relational.vectors.temporal import DAY, NARROWING, UNITS, is_instant, part_of_days
+from graphdb.relational.vectors.typed.temporal import DAY, NARROWING, UNITS, is_instant, part_of_days
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
-from graphdb.storage.arrays.texts import taken
+from graphdb.storage.arrays.texts import codes_of_texts, taken
 
 Ints = NDArray[np.int64]
 
@@ -51,6 +51,8 @@ class Parts(ABC):
                 return self.number(vector)
             case LabelOf(numbers):
                 return self.take(numbers)
+            case OfItems():
+                return False
             case Operation(operator, operands):
                 return all(map(self.take, operands)) or (operator in NARROWING and self.number(vector))
 
@@ -107,7 +109,9 @@ class Codes(Parts):
 
     def _put(self, vector: Vector, source: arrow.Gathered, part: str = "") -> bool:
         """Say how values, or a part of days or of the time of a day, are numbered."""
-        array = _in_utc(source.values)
+        many = len(source.values) > _FEWER * len(self.table)  # to number them would take longer than to count
+        texts = None if part or many else codes_of_texts(source.values)
+        array = _in_utc(source.values) if texts is None else texts[0]
         bounds = _bounds(array)
         if bounds is None or array.data is None:
             return False

@@ -21,6 +21,7 @@ from graphdb.relational.vectors.algebra import (
     ColumnOf,
     Constant,
     LabelOf,
+    OfItems,
     Operation,
     PropertyOf,
     Vector,
@@ -29,7 +30,8 @@ from graphdb.relational.vectors.algebra import (
 from graphdb.relational.vectors.counted.codes import Codes, Parts, the_one
 from graphdb.relational.vectors.expressions import evaluated, fulfilled
 from graphdb.relational.vectors.frames import Frame, Ints
-from graphdb.relational.vectors.groups import range_of, weights
+from graphdb.relational.vectors.grouped.groups import weights
+from graphdb.relational.vectors.grouped.numbering import range_of
 from graphdb.relational.vectors.numbers import NotVectorized, is_repeated, multiplied, require, sums
 from graphdb.relational.vectors.pieces import in_pieces
 from graphdb.snapshot.properties import Properties
@@ -39,6 +41,9 @@ _FEWER = 8
 
 _PIECE = 1 << 17
 """Rows of a piece: of fewer, threads that count pieces wait for one another between short operations."""
+
+_OF_ROWS = ("collect", "percentileCont", "percentileDisc")
+"""Aggregates that take each row."""
 
 _ROWS = "number of rows"
 """The column of how many rows one stands for."""
@@ -65,7 +70,7 @@ def compressed(
     """
     aggregates = [each for _, each in clause.columns if isinstance(each, Aggregate)]
     matches = {each.matches for each in aggregates if each.function not in ("min", "max") and not each.distinct}
-    if not isinstance(clause.rows, str) or len(matches) > 1 or any(each.function == "collect" for each in aggregates):
+    if not isinstance(clause.rows, str) or len(matches) > 1 or any(each.function in _OF_ROWS for each in aggregates):
         raise NotVectorized
     weight = next(iter(matches), None)
     taken = [each.operand if isinstance(each, Aggregate) else each for _, each in clause.columns]
@@ -153,7 +158,7 @@ def _reads(vector: Vector) -> bool:
     """Whether properties are looked up for an expression, which may ask DuckDB for them."""
     if isinstance(vector, Operation):
         return any(map(_reads, vector.operands))
-    return isinstance(vector, PropertyOf)
+    return isinstance(vector, PropertyOf | OfItems)
 
 
 @dataclass
@@ -228,6 +233,8 @@ def _replaced(vector: Vector, names: Mapping[str, Vector]) -> Vector:
             return replace(vector, code=_column_of(code, names))
         case Operation(_, operands):
             return replace(vector, operands=tuple(_replaced(operand, names) for operand in operands))
+        case OfItems():
+            raise NotVectorized  # its columns would have to be made for each item
         case Constant():
             return vector
 

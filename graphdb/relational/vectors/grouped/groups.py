@@ -14,22 +14,44 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.stopping import checked
-from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, Constant, PropertyOf, Vector
-from graphdb.relational.vectors.expressions import evaluated, numbers_in_parts, texts_by_numbers
+from graphdb.relational.vectors.algebra import Aggregate, ColumnOf, Constant, Operation, PropertyOf, Vector
+from graphdb.relational.vectors.expressions import evaluated, numbers_in_parts
 from graphdb.relational.vectors.frames import Frame
-from graphdb.relational.vectors.numbers import NotVectorized, multiplied, numeric, ordinal, require, sums, sums_of_reals
-from graphdb.relational.vectors.unions import as_floats, parts_of_union, sums_of_parts
+from graphdb.relational.vectors.grouped.numbering import (
+    numbered_key,
+    numbered_values,
+    paired,
+    texts_of_vertices,
+    within_range,
+)
+from graphdb.relational.vectors.grouped.ranked import extreme_number, extreme_of_parts, percentile
+from graphdb.relational.vectors.numbers import (
+    SPREAD,
+    NotVectorized,
+    multiplied,
+    numeric,
+    ordinal,
+    require,
+    sums,
+    sums_of_reals,
+)
+from graphdb.relational.vectors.order import places_in_order
+from graphdb.relational.vectors.text_order import extreme_texts
+from graphdb.relational.vectors.typed.unions import parts_of_union, sums_of_parts
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
-from graphdb.storage.arrays.texts import firsts_of, number_integers, number_pairs, numbered, taken
+from graphdb.storage.arrays.texts import (
+    firsts_of,
+    number_integers,
+    number_pairs,
+    numbered,
+    taken,
+)
 
 Ints = NDArray[np.int64]
 
 _KEYS = 16
 """Keys whose values are numbered between two looks at whether to stop."""
-
-_SPREAD = 4
-"""Numbers for each row, at most, where values themselves serve as numbers."""
 
 _SOME = 512
 """Rows that are looked at for vertices with the same properties before all are."""
@@ -89,14 +111,14 @@ def _of(keys: Sequence[Vector], vertex: str) -> list[PropertyOf]:
 
 def _by(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Groups:
     """Return the groups of rows with equal values."""
-    codes, bound, most = np.zeros(len(frame), np.int64), 1, _SPREAD * len(frame) + 256
+    codes, bound, most = np.zeros(len(frame), np.int64), 1, SPREAD * len(frame) + 256
     found, span, wide = codes, 1, False
     for key in checked(dict.fromkeys(keys), _KEYS):
         if isinstance(key, Constant):
             continue
         wide = wide or bound * span > most
         codes, bound = _narrow(codes, bound, found, span, most)
-        found, span = _numbered_key(key, frame, properties)
+        found, span = numbered_key(key, frame, properties)
     if bound * span > most:
         wide = True
         if float(bound) * span < 2.0**62 and _rise(codes[:_SOME] * span + found[:_SOME]):
@@ -137,10 +159,10 @@ def _as_they_come(codes: Ints, bound: int, most: int) -> Groups:
 
 
 def _narrow(codes: Ints, bound: int, found: Ints, span: int, most: int) -> tuple[Ints, int]:
-    """Return numbers of pairs of numbers, below ``most`` where few of these differ; see :func:`_paired`."""
+    """Return numbers of pairs of numbers, below ``most`` where few of these differ; see :func:`paired`."""
     if bound * span > most:
         codes, bound, found, span = _closer(codes, bound, found, span, most)
-    return _paired(codes, bound, found, span)
+    return paired(codes, bound, found, span)
 
 
 def _stand_together(numbers: Ints) -> bool:
@@ -167,66 +189,13 @@ def _differ(keys: Sequence[PropertyOf], vertex: str, frame: Frame, properties: P
 
 def _different(ids: arrow.Array) -> Ints:
     """Return a place of each of the different ids of a column."""
-    within = within_range(ids, _SPREAD * len(ids) + 256)
+    within = within_range(ids, SPREAD * len(ids) + 256)
     if within is None:
         return np.unique(numeric(ids), return_index=True)[1]
     numbers, bound = within
     places = np.full(bound, -1, np.int64)
     places[numbers] = np.arange(len(numbers))
     return places[places >= 0]
-
-
-def _numbered_key(key: Vector, frame: Frame, properties: Properties) -> tuple[Ints, int]:
-    """Return numbers of the values of an expression, the same for equal ones, and a bound of them."""
-    if (coded := texts_by_numbers(key, frame, properties)) is not None:
-        numbers, texts = coded
-        return numbers + 1, len(texts) + 1
-    return _numbered(evaluated(key, frame, properties))
-
-
-def _numbered(array: arrow.Array) -> tuple[Ints, int]:
-    """Return numbers of values, the same for equal ones, and a bound of them."""
-    if arrow.is_string(array.type):
-        distinct, found = numbered(array)
-        return (found + 1, len(distinct) + 1) if array.null_count else (found, max(len(distinct), 1))
-    if arrow.is_struct(array.type):
-        return _numbered_struct(array)
-    if arrow.is_union(array.type) or array.type.format == "g":
-        return _numbered_floats(*as_floats(array))
-    within = within_range(array, _SPREAD * len(array) + 256)
-    if within is not None:
-        return within
-    data = ordinal(array)
-    if not array.null_count:
-        different, numbers = number_integers(data)
-        return numbers, len(different)
-    there = array.is_valid()
-    different, numbers = number_integers(np.where(there, data, data[there][0]))
-    return np.where(there, numbers, len(different)), len(different) + 1
-
-
-def _numbered_struct(array: arrow.Array) -> tuple[Ints, int]:
-    """Return numbers of structs by those of their fields; of null, a number of its own."""
-    if array.type.fields[0].name == "moment":
-        raise NotVectorized  # equal moments may have different offsets
-    codes, bound = np.zeros(len(array), np.int64), 1
-    for field in array.children:
-        codes, bound = _paired(codes, bound, *_numbered(field))
-    return (codes, bound) if not array.null_count else (np.where(array.is_valid(), codes, bound), bound + 1)
-
-
-def _numbered_floats(floats: NDArray[np.float64], there: NDArray[np.bool_]) -> tuple[Ints, int]:
-    """Return numbers of floating-point numbers; NaN is NaN, and those that are not ``there`` have one of their own."""
-    floats[np.isnan(floats)] = np.nan  # of all that are, one
-    different, numbers = number_integers(floats.view(np.int64))
-    return np.where(there, numbers, len(different)), len(different) + 1
-
-
-def _paired(codes: Ints, bound: int, found: Ints, span: int) -> tuple[Ints, int]:
-    """Return numbers of pairs of numbers, of which the first are below ``bound`` and the second below ``span``."""
-    if float(bound) * span >= 2.0**62:
-        codes, bound = _dense(codes, bound)
-    return (codes * span + found, bound * span) if bound > 1 else (found, span)
 
 
 def _closer(codes: Ints, bound: int, found: Ints, span: int, most: int) -> tuple[Ints, int, Ints, int]:
@@ -242,43 +211,6 @@ def _closer(codes: Ints, bound: int, found: Ints, span: int, most: int) -> tuple
     return (np.cumsum(ours) - 1)[codes], few, (np.cumsum(theirs) - 1)[found], others
 
 
-def within_range(array: arrow.Array, most: int) -> tuple[Ints, int] | None:
-    """Return integers, truth values or dates less the least of them, and a bound of these numbers; None above ``most``.
-
-    Null has a number of its own, the last.
-    """
-    found = range_of(array, most)
-    return None if found is None else (found[0] - found[1], found[2])
-
-
-def range_of(array: arrow.Array, most: int) -> tuple[Ints, int, int] | None:
-    """Return integers, truth values or dates as integers, the least of them, and a bound of how many there may be; None
-    above ``most``.
-
-    Null has an integer of its own, the last.
-    """
-    data = ordinal(array)
-    there = array.is_valid() if array.null_count else None
-    some = data if there is None else data[there]
-    if not len(some):
-        return np.zeros(len(data), np.int64), 0, 1
-    low = int(some.min())
-    span = int(some.max()) - low + 1
-    if span > most:
-        return None
-    return (data, low, span) if there is None else (np.where(there, data, low + span), low, span + 1)
-
-
-def _dense(codes: Ints, bound: int) -> tuple[Ints, int]:
-    """Return numbers without gaps in the place of others below a bound."""
-    if bound <= _SPREAD * len(codes) + 256:
-        there = np.zeros(bound, bool)
-        there[codes] = True
-        return (np.cumsum(there) - 1)[codes], int(np.count_nonzero(there))
-    distinct, found = number_integers(codes)
-    return found, len(distinct)
-
-
 def aggregated(aggregate: Aggregate, groups: Groups, frame: Frame, properties: Properties) -> arrow.Array:
     """Return the value of an aggregate for each group.
 
@@ -291,21 +223,26 @@ def aggregated(aggregate: Aggregate, groups: Groups, frame: Frame, properties: P
     weighted = weights(frame, aggregate.matches)
     if aggregate.operand is None:
         return arrow.numbers(sums(numbers, weighted, count))
-    if (parts := numbers_in_parts(aggregate.operand, frame, properties)) is not None:
-        require(aggregate.function == "sum" and not aggregate.distinct)
+    in_parts = aggregate.function in ("sum", "min", "max")
+    parts = numbers_in_parts(aggregate.operand, frame, properties) if in_parts else None
+    if parts is not None:
+        require(not aggregate.distinct)
+        if aggregate.function != "sum":
+            return extreme_of_parts(aggregate.function, parts, numbers, count, properties.unions())
         return sums_of_parts(parts, numbers, weighted, count, properties.unions)
+    if aggregate.function == "count" and aggregate.distinct:
+        return arrow.numbers(_distinct_values(aggregate.operand, groups, frame, properties))
     array = evaluated(aggregate.operand, frame, properties)
     if arrow.is_union(array.type):
-        require(aggregate.function == "sum" and not aggregate.distinct)
+        require(aggregate.function in ("sum", "min", "max") and not aggregate.distinct)
+        if aggregate.function != "sum":
+            return extreme_number(aggregate.function, array, numbers, count)
         return sums_of_parts(parts_of_union(array), numbers, weighted, count, lambda: array.type)
-    there = np.flatnonzero(array.is_valid()) if array.null_count else None
+    there = np.flatnonzero(array.is_valid()) if array.null_count and not aggregate.nulls else None
     if there is not None:
         numbers, weighted = numbers[there], None if weighted is None else weighted[there]
     if aggregate.function == "count":
-        if not aggregate.distinct:
-            return arrow.numbers(sums(numbers, weighted, count))
-        data, span = _numbered(array)
-        return arrow.numbers(_distinct(numbers, data if there is None else data[there], span, count))
+        return arrow.numbers(sums(numbers, weighted, count))
     if aggregate.function == "collect":
         require(weighted is None or aggregate.distinct)
         order = None if aggregate.order is None else numeric(evaluated(aggregate.order, frame, properties))
@@ -314,6 +251,12 @@ def aggregated(aggregate: Aggregate, groups: Groups, frame: Frame, properties: P
     if aggregate.function in ("stDev", "stDevP"):
         reals = _real(array) if there is None else _real(array)[there]
         return _deviations(aggregate.function, numbers, reals, weighted, count)
+    if aggregate.function in ("percentileCont", "percentileDisc") or arrow.is_string(array.type):
+        require(weighted is None or arrow.is_string(array.type))
+        rows = np.arange(len(array)) if there is None else there
+        if arrow.is_string(array.type):
+            return extreme_texts(aggregate.function, array, rows, numbers, count)
+        return percentile(aggregate.function, aggregate.share, array, rows, numbers, count)
     if array.type == arrow.FLOAT64:
         reals = values(array) if there is None else values(array)[there]
         return _of_reals(aggregate.function, numbers, reals, weighted, count)
@@ -338,20 +281,20 @@ def _collected(
     """Return the list of the values of each group, in the order of the rows or another; of equal ones the first."""
     places = None if order is None else order if there is None else order[there]
     if distinct:
-        data, span = _numbered(array)
+        data, span = numbered_values(array)
         data = data if there is None else data[there]
         require(float(count) * span < 2.0**62)
         which = number_integers(numbers * span + data)[1]
         if places is None:
             chosen = firsts_of(which)
         else:
-            sort = np.lexsort((places, which))
+            sort = places_in_order([which, places])
             chosen = sort[np.flatnonzero(np.diff(which[sort], prepend=-1))]
         numbers, places = numbers[chosen], None if places is None else places[chosen]
     else:
         chosen = np.arange(len(numbers))
     sizes = np.bincount(numbers, minlength=count)
-    sort = np.argsort(numbers, kind="stable") if places is None else np.lexsort((places, numbers))
+    sort = places_in_order([numbers] if places is None else [numbers, places])
     chosen = chosen[sort]
     items = taken(array.decoded(), chosen if there is None else there[chosen])
     return arrow.list_array(np.concatenate(([0], np.cumsum(sizes))), items)
@@ -420,6 +363,25 @@ def weights(frame: Frame, matches: str | None) -> Ints | None:
     return np.where(column.is_valid(), data, 1) if column.null_count else data
 
 
+def _distinct_values(vector: Vector, groups: Groups, frame: Frame, properties: Properties) -> Ints:
+    """Return how many different values of an expression, not null, each group has."""
+    if isinstance(vector, Operation) and vector.operator == "struct":  # a list or map of them is none itself
+        there, *fields = vector.operands
+        require(there == Constant(True))
+        codes, bound = np.zeros(len(frame), np.int64), 1
+        for field in fields:
+            codes, bound = paired(codes, bound, *numbered_key(field, frame, properties))
+        return _distinct(groups.numbers, codes, bound, len(groups))
+    array = texts_of_vertices(vector, frame, properties) if isinstance(vector, PropertyOf) else None
+    if array is None:
+        array = evaluated(vector, frame, properties)
+    data, span = numbered_values(array)
+    if not array.null_count:
+        return _distinct(groups.numbers, data, span, len(groups))
+    rows = np.flatnonzero(array.is_valid())
+    return _distinct(groups.numbers[rows], data[rows], span, len(groups))
+
+
 def _distinct(numbers: Ints, data: Ints, span: int, count: int) -> Ints:
     """Return how many different values (below ``span``) each group has."""
     if count == 1 and span <= _MARKED * len(data) + 4096:
@@ -431,7 +393,7 @@ def _distinct(numbers: Ints, data: Ints, span: int, count: int) -> Ints:
         marks[numbers * span + data] = True
         found: Ints = np.count_nonzero(marks.reshape(count, span), axis=1)
         return found
-    if len(numbers) > _FEW and span <= _SPREAD * len(numbers) and count < 1 << 31:
+    if len(numbers) > _FEW and span <= SPREAD * len(numbers) and count < 1 << 31:
         return _distinct_by_group(numbers, data, span, count)
     if float(count) * span >= 2.0**62:
         raise NotVectorized

@@ -177,22 +177,80 @@ def _begin(unit: str) -> Operator:
 
     def made(operands: list[arrow.Array]) -> arrow.Array:
         (operand,) = operands
-        require(arrow.is_date(operand.type))
         found = _looked_up(begins, _days(operand), operand.valid)
-        return arrow.Array(operand.type, len(operand), operand.valid, found.astype(operand.type.dtype))
+        return arrow.Array(arrow.DATE, len(operand), operand.valid, found.astype(np.int32))
 
     return made
+
+
+def _time_at_begin(unit: str) -> Operator:
+    """The points in time at which the units begin that others are in, each at its offset."""
+    begin = _begin(unit) if unit in TRUNCATED else None  # whose tables stay
+
+    def made(operands: list[arrow.Array]) -> arrow.Array:
+        (operand,) = operands
+        if begin is None:
+            clock = _clock(operand)
+            return _at(operand, clock - clock % UNITS[unit][0])
+        return _at(operand, ordinal(begin(operands)) * DAY)
+
+    return made
+
+
+def _at(array: arrow.Array, clock: Ints) -> arrow.Array:
+    """Return points in time whose clocks show so many microseconds since 1970, of the type and offsets of others."""
+    if arrow.is_timestamp(array.type):
+        return arrow.Array(array.type, len(array), array.valid, clock)
+    moments, offset = array.field("moment"), array.field("offset")
+    found = arrow.Array(moments.type, len(array), moments.valid, clock - numeric(offset) * 1_000_000)
+    return arrow.struct_array([found, offset], ["moment", "offset"], array.valid)
+
+
+def _in_utc(operands: list[arrow.Array]) -> arrow.Array:
+    """The points in time at which clocks show dates and local times in UTC."""
+    (operand,) = operands
+    require(arrow.is_date(operand.type) or operand.type.tz is None)
+    return arrow.Array(_INSTANT, len(operand), operand.valid, _microseconds(operand))
 
 
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
 
 TRUNCATED = (*_MONTHS, "week", "day")
-"""Units that dates are truncated to."""
+"""Units that dates are truncated to; times to :data:`UNITS`, too."""
 
 
 def _number(days: Ints) -> Ints:
     """Return numbers of days that leave each month 32 of them."""
     return (_year(days) * 12 + _month(days)) * 32 + _day(days)
+
+
+def _later(operands: list[arrow.Array]) -> arrow.Array:
+    """Dates or local times moved by months, days and seconds: by the months to the same day, or the last one of a month
+    that is shorter, and from there on.
+    """
+    operand, *others = operands
+    valid = both(*operands)
+    months, days, seconds = (part if valid is None else np.where(valid, part, 0) for part in map(numeric, others))
+    require(largest(months) < _FAR and largest(days) < _FAR and largest(seconds) < _FAR * 86_400)
+    clock = _checked(operand, valid)
+    day = clock // DAY
+    if months.any():
+        whole = day.view("M8[D]").astype("M8[M]").astype(np.int64) + months
+        begin, end = (each.view("M8[M]").astype("M8[D]").astype(np.int64) for each in (whole, whole + 1))
+        day = begin + np.minimum(_looked_up(_day, day), end - begin) - 1
+    day = day + days
+    if arrow.is_date(operand.type):
+        require(not seconds.any())
+        found = day
+    else:
+        found = day * DAY + clock % DAY + seconds * 1_000_000
+        day = found // DAY
+    require(not len(day) or (int(day.min()) >= _FIRST_DAY and int(day.max()) <= _LAST_DAY))
+    return arrow.Array(operand.type, len(operand), valid, found.astype(operand.type.dtype))
+
+
+_FAR = 1 << 23
+"""Months or days that times are moved by, at most."""
 
 
 # --- points in time
@@ -284,6 +342,9 @@ TEMPORAL: Mapping[str, Operator] = {
     **{operator: _unit(*unit) for operator, unit in UNITS.items()},
     "date": _date,
     **{f"begin of {unit}": _begin(unit) for unit in TRUNCATED},
+    **{f"time at begin of {unit}": _time_at_begin(unit) for unit in (*TRUNCATED, *UNITS)},
+    "in UTC": _in_utc,
+    "later": _later,
     "duration": _duration,
     "months between": _months_between,
     "days between": _days_between,

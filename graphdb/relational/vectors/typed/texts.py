@@ -1,5 +1,4 @@
 """Functions of texts as columns: their parts between separators, the numbers that they say, their letters and pieces;
-and of lists: how many items they have, one of these, and some that follow each other.
 
 Bytes of all texts are looked at together.  What is not plain is SQL's: letters beyond ASCII where places or cases
 matter, and numbers that are written otherwise than as digits.
@@ -14,9 +13,10 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.functions.texts import MOST_PARTS
-from graphdb.relational.vectors.numbers import both, numeric, require
-from graphdb.storage.arrays.arrow import string_places
-from graphdb.storage.arrays.texts import number_integers, numbered_texts, taken
+from graphdb.relational.vectors.numbers import both, numeric, ordinal, require
+from graphdb.relational.vectors.typed.temporal import part_of_days
+from graphdb.storage.arrays.arrow import string_bytes, string_places
+from graphdb.storage.arrays.texts import numbered_texts, taken
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -27,8 +27,11 @@ _DIGITS = 18
 _BEHIND = 0xFF
 """A byte that no text has: it stands between texts."""
 
-_WRITTEN = 4096
-"""Different integers that are written as texts, at most."""
+_SPAN = 1 << 22
+"""Days from the first to the last of dates that are written as texts, at most."""
+
+_LONG = 1 << 28
+"""Bytes of texts that are joined, at most."""
 
 
 def _cut(array: arrow.Array, begins: Ints, ends: Ints, valid: NDArray[np.bool_] | None) -> arrow.Array:
@@ -61,11 +64,36 @@ def _found(data: Bytes, begins: Ints, ends: Ints, text: bytes) -> tuple[Ints, In
     return places, low, np.maximum(np.searchsorted(places, ends - len(text), "right"), low)
 
 
+def parts_of_texts(array: arrow.Array, separator: str) -> tuple[arrow.Array, Ints]:
+    """Return all parts of texts that separators are between, and how many each text has; null has none."""
+    text = separator.encode()
+    require(_has_no_borders(text))
+    data, offsets = string_places(array)
+    begins, ends = offsets[:-1], offsets[1:]
+    places, low, high = _found(data, begins, ends, text)
+    before = high - low
+    sizes = before + 1 if array.valid is None else np.where(array.valid, before + 1, 0)
+    before = before if array.valid is None else np.where(array.valid, before, 0)
+    require(not len(sizes) or int(sizes.max()) < MOST_PARTS)
+    firsts, there = np.cumsum(sizes) - sizes, np.flatnonzero(sizes)
+    between = places[np.repeat(low - (np.cumsum(before) - before), before) + np.arange(int(before.sum()))]
+    first, last = np.zeros((2, int(sizes.sum())), bool)
+    first[firsts[there]] = last[firsts[there] + sizes[there] - 1] = True
+    starts, stops = np.empty((2, len(first)), np.int64)
+    starts[first], starts[~first] = begins[there], between + len(text)
+    stops[last], stops[~last] = ends[there], between
+    return _cut(array, starts, stops, None), sizes
+
+
+def _has_no_borders(text: bytes) -> bool:
+    """Whether places where a text stands cannot overlap."""
+    return bool(text) and not any(text.startswith(text[at:]) for at in range(1, len(text)))
+
+
 def _part(array: arrow.Array, separator: str, number: int) -> arrow.Array:
     """Return the part of such a number, from 0, or from -1 back, of those that a text separates; null without one."""
     text = separator.encode()
-    borders = any(text.startswith(text[at:]) for at in range(1, len(text)))
-    require(bool(text) and not borders)  # else places overlap
+    require(_has_no_borders(text))
     data, offsets = string_places(array)
     begins, ends = offsets[:-1], offsets[1:]
     require(not len(begins) or int((ends - begins).max()) < MOST_PARTS)
@@ -194,6 +222,38 @@ def _equals(array: arrow.Array, text: str) -> arrow.Array:
     return arrow.numbers(same, array.valid)
 
 
+def _beside(*, begins: bool) -> Callable[[arrow.Array, str], arrow.Array]:
+    """Whether texts begin, or end, with one."""
+
+    def made(array: arrow.Array, text: str) -> arrow.Array:
+        data, offsets = string_places(array)
+        whole = text.encode()
+        same = np.diff(offsets) >= len(whole)
+        some = np.flatnonzero(same)
+        first = offsets[:-1] if begins else offsets[1:] - len(whole)
+        for at, byte in enumerate(whole):
+            some = some[data[first[some] + at] == byte]
+        same[:] = False
+        same[some] = True
+        return arrow.numbers(same, array.valid)
+
+    return made
+
+
+def _contains(array: arrow.Array, text: str) -> arrow.Array:
+    data, offsets = string_places(array)
+    _, low, high = _found(data, offsets[:-1], offsets[1:], text.encode())
+    return arrow.numbers(low < high, array.valid)
+
+
+def _reversed(array: arrow.Array) -> arrow.Array:
+    begins, ends = _plain_places(array)
+    data, offsets = string_places(array)
+    some = data[offsets[0] : offsets[-1]]
+    at = np.repeat(begins + ends - 1 - offsets[0], ends - begins) - np.arange(len(some))
+    return arrow.text_array(some[at], offsets - offsets[0], array.valid)
+
+
 def same_texts(operands: list[arrow.Array]) -> arrow.Array:
     """Return whether texts of two columns are the same."""
     left, right = (operand.decoded() for operand in operands)
@@ -203,11 +263,87 @@ def same_texts(operands: list[arrow.Array]) -> arrow.Array:
 
 
 def _written(array: arrow.Array) -> arrow.Array:
-    """Return integers as texts."""
-    different, which = number_integers(numeric(array))
-    require(len(different) <= _WRITTEN)
-    found = taken(arrow.strings(map(str, different.tolist())), which)
-    return found if array.valid is None else arrow.Array(found.type, len(found), array.valid, found.data, found.offsets)
+    """Return integers, or dates of four-digit years, as texts."""
+    return _written_dates(array) if arrow.is_date(array.type) else _written_integers(array)
+
+
+def _written_integers(array: arrow.Array) -> arrow.Array:
+    data = numeric(array)
+    left, minus = np.abs(data).view(np.uint64), data < 0  # the least integer, too
+    sizes = np.maximum(np.searchsorted(_POWERS, left, "right"), 1) + minus
+    offsets = np.append(0, np.cumsum(sizes))
+    out = np.full(int(offsets[-1]), ord("-"), np.uint8)
+    ends, rows = offsets[1:] - 1, np.arange(0)
+    for number in range(int(sizes.max(initial=0))):
+        if number:
+            rows = np.flatnonzero(left) if number == 1 else rows[left[rows] > 0]
+            if not len(rows):
+                break
+        quotients = left // np.uint64(10) if not number else left[rows] // np.uint64(10)
+        digits = ((left if not number else left[rows]) - quotients * np.uint64(10)).astype(np.uint8) + ord("0")
+        if number:
+            out[ends[rows] - number], left[rows] = digits, quotients
+        else:
+            out[ends], left = digits, quotients
+    return arrow.text_array(out, offsets, array.valid)
+
+
+_POWERS = np.array([10**digits for digits in range(20)], np.uint64)
+
+
+def _written_dates(array: arrow.Array) -> arrow.Array:
+    days = ordinal(array) if array.valid is None else np.where(array.valid, ordinal(array), 0)
+    if not len(days):
+        return arrow.strings([])
+    first, last = int(days.min()), int(days.max())
+    out = np.empty((len(days), 10), np.uint8)
+    for at, part, digits in ((0, "year", 4), (5, "month", 2), (8, "day", 2)):
+        numbers = part_of_days(part, first, last)[days - first] if last - first < _SPAN else None
+        require(numbers is not None)
+        assert numbers is not None
+        for digit in range(digits):
+            out[:, at + digit] = numbers // 10 ** (digits - 1 - digit) % 10 + ord("0")
+    out[:, [4, 7]] = ord("-")
+    return arrow.text_array(out.reshape(-1), 10 * np.arange(len(days) + 1), array.valid)
+
+
+def _trimmed(*, left: bool, right: bool) -> Callable[[arrow.Array], arrow.Array]:
+    """Take away blanks."""
+
+    def made(array: arrow.Array) -> arrow.Array:
+        data, offsets = string_places(array)
+        begins, ends = offsets[:-1].copy(), offsets[1:].copy()
+        for places, step, trims in ((begins, 1, left), (ends, -1, right)):
+            rows = np.flatnonzero(begins < ends) if trims else np.empty(0, np.int64)
+            while len(rows):
+                rows = rows[_BLANK[data[places[rows] - (step < 0)]]]
+                places[rows] += step
+                rows = rows[begins[rows] < ends[rows]]
+        same = np.array_equal(begins, offsets[:-1]) and np.array_equal(ends, offsets[1:])
+        return array if same else _cut(array, begins, ends, array.valid)
+
+    return made
+
+
+_BLANK = np.isin(np.arange(256), np.frombuffer(b" \t\n\r\f", np.uint8))
+"""Which bytes are blanks."""
+
+
+def joined(operands: list[arrow.Array], count: int) -> arrow.Array:
+    """Return texts one behind the other, row for row; one of a single row is the same for all ``count`` rows."""
+    operands = [operand.decoded() for operand in operands]
+    require(len({operand.type for operand in operands}) == 1)
+    starts = np.cumsum([0, *map(len, operands)])
+    at = np.empty((count, len(operands)), np.int64)
+    for number, operand in enumerate(operands):
+        at[:, number] = starts[number] if len(operand) == 1 else np.arange(starts[number], starts[number + 1])
+    sizes = [len(string_bytes(each)) * (count if len(each) == 1 else 1) for each in operands]
+    require(sum(sizes) < _LONG)
+    parts = taken(arrow.concat_arrays(operands), at.reshape(-1))
+    assert parts.data is not None
+    assert parts.offsets is not None
+    valid = both(*(operand for operand in operands if len(operand) == count))
+    return arrow.text_array(parts.data, np.ascontiguousarray(parts.offsets[:: len(operands)]), valid)
 
 
 TEXTS: Mapping[str, Callable[..., arrow.Array]] = {
@@ -221,41 +357,14 @@ TEXTS: Mapping[str, Callable[..., arrow.Array]] = {
     "toUpper": _case("a"),
     "toLower": _case("A"),
     "replace": _replaced,
+    "trim": _trimmed(left=True, right=True),
+    "ltrim": _trimmed(left=True, right=False),
+    "rtrim": _trimmed(left=False, right=True),
     "equals": _equals,
+    "starts": _beside(begins=True),
+    "ends": _beside(begins=False),
+    "contains": _contains,
+    "reverse": _reversed,
 }
 """Functions by the names of operators, of a column and what else an operation is told; see
 :class:`graphdb.relational.vectors.algebra.Operation`."""
-
-
-# --- lists
-
-
-def _sizes(array: arrow.Array) -> arrow.Array:
-    return arrow.numbers(array.lengths().astype(np.int64), array.valid)
-
-
-def _item(array: arrow.Array, number: int) -> arrow.Array:
-    """Return the item of such a number, from 0, or from -1 back; null where there is none."""
-    assert array.offsets is not None
-    begins, ends = array.offsets[:-1].astype(np.int64), array.offsets[1:].astype(np.int64)
-    places = begins + number if number >= 0 else ends + number
-    there = (places >= begins) & (places < ends)
-    if array.valid is not None:
-        there &= array.valid
-    return taken(array.children[0].decoded(), np.where(there, places, -1))
-
-
-def _slice(array: arrow.Array, start: int, end: int) -> arrow.Array:
-    """Return the items from one number up to before another, neither negative."""
-    assert array.offsets is not None
-    begins, ends = array.offsets[:-1].astype(np.int64), array.offsets[1:].astype(np.int64)
-    stops = np.minimum(begins + end, ends)
-    begins = np.minimum(begins + start, stops)
-    sizes = stops - begins
-    offsets = np.append(0, np.cumsum(sizes))
-    places = np.repeat(begins - offsets[:-1], sizes) + np.arange(int(offsets[-1]))
-    return arrow.list_array(offsets, taken(array.children[0].decoded(), places), array.valid)
-
-
-LISTS: Mapping[str, Callable[..., arrow.Array]] = {"size of list": _sizes, "item": _item, "slice": _slice}
-"""Functions by the names of operators, of a column and what else an operation is told."""

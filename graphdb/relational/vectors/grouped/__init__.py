@@ -1,0 +1,1 @@
+"""Groups of rows: their numbers, and aggregates of what they have."""

@@ -1,0 +1,120 @@
+"""Values by their rank in a group: percentiles, and extremes of integers beside floating-point numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common import arrow
+from graphdb.relational.vectors.numbers import numeric, require
+from graphdb.relational.vectors.order import of_floats
+from graphdb.relational.vectors.typed.unions import Part, as_floats, in_union
+from graphdb.storage.arrays.arrow import values
+from graphdb.storage.arrays.texts import taken
+
+Ints = NDArray[np.int64]
+
+
+def percentile(function: str, share: float, array: arrow.Array, rows: Ints, numbers: Ints, count: int) -> arrow.Array:
+    """Return a percentile of the numbers of each group, DuckDB's but for its last bit; null of a group without any.
+
+    Parameters
+    ----------
+    function
+        ``percentileDisc``, one of the numbers, or ``percentileCont``, between the two nearest as a float.
+    rows, numbers
+        The places of numbers that are there, and which group each is of: int64 [n].
+
+    Raises
+    ------
+    NotVectorized
+        Some are not finite.
+    """
+    from graphdb.storage.arrays import column_kernels as kernels
+
+    real = array.type == arrow.FLOAT64
+    if real:
+        data = values(array)[rows]
+        require(bool(np.isfinite(data).all()))
+        data = of_floats(data)
+    else:
+        data = numeric(array)[rows]
+    sizes = np.bincount(numbers, minlength=count)
+    if function == "percentileDisc":
+        at = np.zeros(count)
+        ranks = np.maximum(sizes - np.floor(sizes - sizes * share).astype(np.int64), 1) - 1
+    else:
+        at = np.maximum(sizes - 1, 0) * share
+        ranks = np.floor(at).astype(np.int64)
+    found, following = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    given = np.ascontiguousarray(numbers), np.ascontiguousarray(data)
+    kernels.select_of_groups(*given, np.cumsum(sizes) - sizes, np.empty(len(data), np.int64), ranks, found, following)
+    there = None if sizes.all() else sizes > 0
+    if function == "percentileDisc":
+        return arrow.numbers(_floats(found) if real else found, there)
+    low, high = (_floats(each) if real else each.astype(np.float64) for each in (found, following))
+    beyond = at - ranks
+    return arrow.numbers(np.where(beyond == 0, low, low + (high - low) * beyond), there)
+
+
+def _floats(bits: Ints) -> NDArray[np.float64]:
+    """Return the floating-point numbers that :func:`graphdb.relational.vectors.order.of_floats` made integers of."""
+    return np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits).view(np.float64)
+
+
+def extreme_number(function: str, array: arrow.Array, numbers: Ints, count: int) -> arrow.Array:
+    """Return the least or greatest of the numbers of both types of each group, of equal ones the first; of a union.
+
+    Raises
+    ------
+    NotVectorized
+        Some are not finite, or integers that are not floating-point numbers, too.
+    """
+    data, there = as_floats(array)
+    rows = np.flatnonzero(there)
+    data, numbers = data[rows], numbers[rows]
+    require(bool(np.isfinite(data).all()))
+    least = function == "min"
+    extremes = np.full(count, np.inf if least else -np.inf)
+    (np.minimum if least else np.maximum).at(extremes, numbers, data)
+    same = np.flatnonzero(data == extremes[numbers])[::-1]  # the first one is written last
+    found = np.full(count, -1)
+    found[numbers[same]] = rows[same]
+    return taken(array, found)
+
+
+def extreme_of_parts(
+    function: str, parts: Sequence[Part], numbers: Ints, count: int, union: arrow.DataType
+) -> arrow.Array:
+    """Return the least or greatest number of each group, of parts of integers and of floats; of a union.
+
+    Raises
+    ------
+    NotVectorized
+        Numbers of both types are equally extreme, some are not finite, or too large to be floating-point ones exactly.
+    """
+    least = function == "min"
+    compare, none = (np.minimum, np.inf) if least else (np.maximum, -np.inf)
+    found = np.full((len(parts), count), none)
+    for extremes, (array, which) in zip(found, parts, strict=True):
+        there = array.is_valid() if which is None else array.is_valid() & which
+        real = array.type == arrow.FLOAT64
+        data = values(array)[there] if real else numeric(array)[there].astype(np.float64)
+        require(bool(np.isfinite(data).all()) and (real or bool((np.abs(data) <= _WHOLE).all())))
+        compare.at(extremes, numbers[there], data)
+    chosen = found.argmin(axis=0) if least else found.argmax(axis=0)
+    reals = np.array([array.type == arrow.FLOAT64 for array, _ in parts])
+    same = (found == found[chosen, np.arange(count)]) & np.isfinite(found)
+    require(not bool((same[reals].any(axis=0) & same[~reals].any(axis=0)).any()))
+    results = []
+    for number, extremes in enumerate(found):
+        there = np.isfinite(extremes)
+        made = extremes if reals[number] else np.where(there, extremes, 0).astype(np.int64)
+        results.append((arrow.numbers(made, there), chosen == number))
+    return in_union(results, union)
+
+
+_WHOLE = 1 << 53
+"""Integers up to here are floating-point numbers, too."""

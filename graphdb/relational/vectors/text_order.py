@@ -1,0 +1,103 @@
+"""Texts in the order of their bytes, as DuckDB has it: eight of them are compared at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphdb.common import arrow
+from graphdb.storage.arrays.arrow import string_places
+from graphdb.storage.arrays.texts import taken
+
+Ints = NDArray[np.int64]
+
+
+def extreme_texts(function: str, array: arrow.Array, rows: Ints, numbers: Ints, count: int) -> arrow.Array:
+    """Return the least (``min``) or greatest text of each group, of some rows with a text; null of a group without any.
+
+    Rows whose next eight bytes are not their group's least or greatest are left out, until none have any more.
+
+    Parameters
+    ----------
+    rows, numbers
+        The places of the rows, and which group each is of: int64 [n].
+    """
+    data, offsets = string_places(array)
+    compare = np.minimum if function == "min" else np.maximum
+    begins, sizes = offsets[rows], offsets[rows + 1] - offsets[rows]
+    left, padded = sizes, np.append(data, np.zeros(8, np.uint8))
+    if len(rows):
+        common = _common(data, begins, int(sizes.min()))
+        begins, left = begins + common, sizes - common
+    while len(rows) and int(left.max()) > 0:
+        words = _words(padded, begins, left)
+        chosen = _extremes(compare, words, numbers, count)
+        going = np.flatnonzero(words == chosen[numbers])
+        rows, numbers, sizes = rows[going], numbers[going], sizes[going]
+        begins, left = begins[going] + 8, left[going] - 8
+    # Alike but for zeros at the end: the shorter is less.
+    lengths = _extremes(compare, sizes, numbers, count)
+    found = np.full(count, -1)
+    same = sizes == lengths[numbers]
+    found[numbers[same]] = rows[same]
+    return taken(array.decoded(), found)
+
+
+def _extremes(compare: np.ufunc, data: NDArray[Any], numbers: Ints, count: int) -> NDArray[Any]:
+    """Return the least or greatest integer of each group; anything of a group without any."""
+    limits = np.iinfo(data.dtype)
+    found = np.full(count, limits.max if compare is np.minimum else limits.min, data.dtype)
+    compare.at(found, numbers, data)
+    return found
+
+
+def order_of_different(data: NDArray[np.uint8], offsets: Ints) -> Ints:
+    """Return the places of texts, no two of which are the same, in the order of their bytes.
+
+    Eight bytes are compared at a time, those behind them of the texts that have the same.
+    """
+    begins, sizes = offsets[:-1], np.diff(offsets)
+    if len(begins) < 2:
+        return np.arange(len(begins))
+    common = _common(data, begins, int(sizes.min()))
+    begins, left = begins + common, sizes - common
+    padded = np.append(data, np.zeros(8, np.uint8))
+    order, groups = np.arange(len(begins)), np.zeros(len(begins), np.int64)
+    going = np.arange(len(begins))
+    while len(going):
+        rows = order[going]
+        words = _words(padded, begins[rows], left[rows])
+        sort = np.argsort(words) if len(going) == len(order) else np.lexsort((words, groups))
+        rows, words, among = rows[sort], words[sort], groups
+        if int(left[rows].max()) <= 0:  # alike but for zeros at the end: the shorter is less
+            order[going] = rows[np.lexsort((sizes[rows], among))]
+            break
+        order[going] = rows
+        new = np.append(True, (words[1:] != words[:-1]) | (among[1:] != among[:-1]))
+        alike = np.flatnonzero(~new | np.append(~new[1:], False))
+        groups, going = np.cumsum(new)[alike], going[alike]
+        begins[order[going]] += 8
+        left[order[going]] -= 8
+    return order
+
+
+def _common(data: NDArray[np.uint8], begins: Ints, most: int) -> int:
+    """Return how many bytes, ``most`` at most, all texts begin with."""
+    for at in range(most):
+        byte = data[begins + at]
+        if (byte != byte[0]).any():
+            return at
+    return most
+
+
+_LEFT = np.array([(1 << 64) - (1 << 8 * (8 - size)) if size else 0 for size in range(9)], np.uint64)
+"""What leaves so many bytes of eight."""
+
+
+def _words(padded: NDArray[np.uint8], begins: Ints, left: Ints) -> NDArray[np.uint64]:
+    """Return the next eight bytes of texts as integers in their order; zeros for those that are not there."""
+    every = np.ndarray((len(padded) - 7,), ">u8", padded.data, strides=(1,))
+    found: NDArray[np.uint64] = every[np.minimum(begins, len(padded) - 8)].astype(np.uint64)
+    return found & _LEFT[np.clip(left, 0, 8)]
