@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -41,9 +42,9 @@ def _text(dice: random.Random, days: tuple[str, ...]) -> str:
     return f"{day}T{clock}{zone}"
 
 
-@pytest.fixture(scope="module")
-def db() -> Iterator[graphdb.Database]:
-    """Vertices and edges with such points in time: ``z`` and ``y`` in years of SQL's rules, ``far`` in any."""
+@contextmanager
+def filled() -> Iterator[graphdb.Database]:
+    """A database of vertices and edges with such points in time: ``z`` and ``y`` in years of SQL's rules, ``far`` in any."""
     dice = random.Random(5)
     with graphdb.connect(device="cpu", threads=1) as database:
         rows = [
@@ -60,6 +61,12 @@ def db() -> Iterator[graphdb.Database]:
             "UNWIND $rows AS row MATCH (a:E {k: row.k}), (b:E {k: row.k + 1}) CREATE (a)-[:NEXT {z: datetime(row.z)}]->(b)",
             rows=rows[:30],
         )
+        yield database
+
+
+@pytest.fixture(scope="module")
+def db() -> Iterator[graphdb.Database]:
+    with filled() as database:
         yield database
 
 
@@ -146,11 +153,12 @@ def test_other_years_are_what_the_evaluator_says(db: graphdb.Database, computed:
     _check(db, f"MATCH (e:E) RETURN {', '.join(f'e.far.{part}' for part in PARTS)}", computed)
 
 
-def test_other_zones_are_what_the_evaluator_says(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where DuckDB has other rules than Python, or none."""
+def test_other_zones_are_what_the_evaluator_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where DuckDB has other rules than Python, or none: a database remembers of its values whether it has."""
     monkeypatch.setattr(zones, "_AGREE", dict.fromkeys(ZONES[:4], False))
-    for text in ("e.z + e.d", "datetime.truncate('month', e.z)", "duration.between(e.z, e.y)"):
-        _check(db, f"MATCH (e:E) RETURN e.k, {text} ORDER BY e.k")
+    with filled() as database:
+        for text in ("e.z + e.d", "datetime.truncate('month', e.z)", "duration.between(e.z, e.y)"):
+            _check(database, f"MATCH (e:E) RETURN e.k, {text} ORDER BY e.k")
 
 
 def test_rows_of_them_are_what_the_evaluator_says(db: graphdb.Database, computed: list[int]) -> None:
