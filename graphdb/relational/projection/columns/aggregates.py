@@ -9,6 +9,7 @@ from graphdb.common.stopping import checked
 from graphdb.common.values.types import FLOAT, INTEGER, Base, Type, list_of
 from graphdb.grammar import syntax as ast
 from graphdb.relational.projection.columns.numbers import NUMBERS, real
+from graphdb.relational.projection.columns.operations import is_null
 from graphdb.relational.projection.columns.values import (
     COMPARED,
     HANDED_ON,
@@ -117,11 +118,17 @@ def _counted_case(branches: Iterable[tuple[tuple[ast.Expression, ...], ast.Expre
 
     operands: list[Vector] = []
     for conditions, result in branches:
-        tested, (vector, _) = tuple(map(condition, conditions)), value(result)
-        absent = Operation("IS NULL", (vector,))
-        there = Constant(1) if isinstance(vector, Constant) else Operation("CASE", (absent, Constant(0), Constant(1)))
-        operands += [tested[0] if len(tested) == 1 else Operation("OR", tested), there]
+        tested = tuple(map(condition, conditions))
+        operands += [tested[0] if len(tested) == 1 else Operation("OR", tested), _one_unless_null(result, value)]
     return Operation("CASE", (*operands, Constant(0)))
+
+
+def _one_unless_null(node: ast.Expression, value: Value) -> Vector:
+    if is_null(node):
+        return Constant(0)
+    vector, _ = value(node)
+    absent = Operation("IS NULL", (vector,))
+    return Constant(1) if isinstance(vector, Constant) else Operation("CASE", (absent, Constant(0), Constant(1)))
 
 
 def maps_of(node: ast.FunctionCall | ast.CountStar, value: SqlValue) -> Type | None:

@@ -26,6 +26,7 @@ from graphdb.relational.projection.columns.operations import (
     combined,
     constant_of,
     duration,
+    is_null,
     joined,
     list_operation,
     part_between,
@@ -247,14 +248,17 @@ class ExpressionTranslator:
         branches: Iterable[tuple[tuple[ast.Expression, ...], ast.Expression]],
         otherwise: ast.Expression | None,
     ) -> Typed:
-        each: list[tuple[Vector, Typed]] = []
+        each: list[tuple[Vector, Typed | None]] = []
         for conditions, result in branches:
             if operand is not None:
                 conditions = tuple(ast.Comparison(("=",), (operand, value)) for value in conditions)
             tested = tuple(map(self.condition, conditions))
-            each.append((tested[0] if len(tested) == 1 else Operation("OR", tested), self.value(result)))
-        absent = otherwise is None or (isinstance(otherwise, ast.Literal) and otherwise.value is None)
-        return chosen(each, None if absent or otherwise is None else self.value(otherwise))
+            each.append((tested[0] if len(tested) == 1 else Operation("OR", tested), self._unless_null(result)))
+        return chosen(each, None if otherwise is None else self._unless_null(otherwise))
+
+    def _unless_null(self, node: ast.Expression) -> Typed | None:
+        """Return a result of CASE; None for null, which has the type of the others."""
+        return None if is_null(node) else self.value(node)
 
     def _comparison(self, node: ast.Comparison) -> Vector:
         operands = list(map(self._compared, node.operands))

@@ -43,14 +43,19 @@ def number(value: Typed) -> Typed:
     return (real(value), Base.FLOAT) if value[1] is Base.VALUE else value
 
 
-def chosen(branches: Sequence[tuple[Vector, Typed]], otherwise: Typed | None) -> Typed:
-    """Return the first result whose condition holds, or else another, or null."""
-    results = [result for _, result in branches]
-    rest = (Operation("absent", (results[0][0],)), results[0][1]) if otherwise is None else otherwise
-    base = one_type([*results, rest])
+def chosen(branches: Sequence[tuple[Vector, Typed | None]], otherwise: Typed | None) -> Typed:
+    """Return the first result whose condition holds, or else another; results that are None are null."""
+    results = [*(result for _, result in branches), otherwise]
+    there = [result for result in results if result is not None]
+    require(bool(there))
+    base = one_type(there)
     require(base in _CHOSEN or base is Base.VALUE)
-    operands = tuple(each for condition, (result, _) in branches for each in (condition, result))
-    return Operation("CASE of numbers" if base is Base.VALUE else "CASE", (*operands, rest[0])), base
+    absent = Operation("absent", (there[0][0],))
+    *vectors, rest = (absent if result is None else result[0] for result in results)
+    operands = tuple(
+        each for (condition, _), vector in zip(branches, vectors, strict=True) for each in (condition, vector)
+    )
+    return Operation("CASE of numbers" if base is Base.VALUE else "CASE", (*operands, rest)), base
 
 
 def first_of(values: Sequence[Typed]) -> Typed:

@@ -120,6 +120,11 @@ def constant_of(node: ast.Expression, arguments: Mapping[str, object]) -> object
     return None
 
 
+def is_null(node: ast.Expression) -> bool:
+    """Whether an expression is null, written out."""
+    return isinstance(node, ast.Literal) and node.value is None
+
+
 def text_of(value: Typed) -> Vector:
     """Return the text of an integer or a date; a text itself."""
     vector, base = value
