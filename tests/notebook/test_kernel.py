@@ -55,8 +55,9 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def run(kernel: Any) -> Callable[[str], Cell]:
-    def cell(code: str) -> Cell:
+def run(kernel: Any) -> Callable[..., Cell]:
+    def cell(code: str, printing: Callable[[], object] = lambda: None) -> Cell:
+        """Run a cell, and ``printing`` whenever it prints something."""
         made = Cell()
 
         def hear(message: dict[str, Any]) -> None:
@@ -64,6 +65,7 @@ def run(kernel: Any) -> Callable[[str], Cell]:
             match message["header"]["msg_type"]:
                 case "stream":
                     made.printed += content["text"]
+                    printing()
                 case "execute_result" | "display_data":
                     made.shown.append(content["data"])
                 case "comm_open" | "comm_msg" as kind:
@@ -111,20 +113,18 @@ def test_a_wrong_call_shows_what_is_wrong(run: Callable[[str], Cell]) -> None:
         " WHERE p % 7 = 3 RETURN count(*)')",
     ],
 )
-def test_an_interrupt_stops_what_runs(run: Callable[[str], Cell], kernel: Any, call: str) -> None:
+def test_an_interrupt_stops_what_runs(run: Callable[..., Cell], kernel: Any, call: str) -> None:
     def stop() -> float:
-        asked, over = list[float](), threading.Event()
+        asked: list[float] = []
 
-        def interrupt() -> None:
-            while not over.wait(1.0):  # one that comes before the cell runs stops nothing
-                asked.append(time.monotonic())
-                kernel[0].interrupt_kernel()
+        def interrupt() -> None:  # another one would interrupt what shows the first
+            asked.append(time.monotonic())
+            kernel[0].interrupt_kernel()
 
-        thread = threading.Thread(target=interrupt)
-        thread.start()
-        cell = run(call)
-        over.set()
-        thread.join()
+        timer = threading.Timer(0.5, interrupt)
+        cell = run(f"print('begun', flush=True); {call}", lambda: timer.ident or timer.start())
+        timer.join()
+        assert cell.printed == "begun\n"
         assert cell.error is not None
         assert cell.error[0] == "KeyboardInterrupt"
         return time.monotonic() - asked[0]
