@@ -178,6 +178,26 @@ def test_drawn_lists_that_are_counted_or_searched(db: graphdb.Database) -> None:
     assert "list(" not in _explained(db, text)
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("[i IN [1, 2, 3] WHERE i IN l]", {1: [1, 3], 2: [2]}),
+        ("[i IN [1, 2, 3] | size([x IN l WHERE x > i])]", {1: [1, 1, 0], 2: [2, 1, 1]}),
+        ("all(i IN [1, 3] WHERE i IN l)", {1: True, 2: False}),
+        ("reduce(i = 0, x IN [1, 2] | i + CASE WHEN i IN l THEN 3 ELSE 4 END)", {1: 8, 2: 7}),
+        ("[size(l), [l IN [[7], []] | size(l)]]", {1: [2, [1, 0]], 2: [3, [1, 0]]}),
+        ("COLLECT { UNWIND [1, 2] AS k WITH k AS i WHERE i IN l RETURN i }", {1: [1], 2: [2]}),
+        ("COLLECT { UNWIND [[7], []] AS k WITH k AS l RETURN size(l) ORDER BY size(l) }", {1: [0, 1], 2: [0, 1]}),
+        ("size([i IN l WHERE i > 2])", {1: 1, 2: 1}),
+    ],
+)
+def test_names_brought_in_are_no_names_of_lists_or_rows(db: graphdb.Database, asked: str, expected: object) -> None:
+    start = "UNWIND [[1, 1], [1, 3], [2, 0], [2, 2], [2, 4]] AS e WITH e[0] AS i, e[1] AS n WITH i, collect(n) AS l"
+    assert dict(db.query(f"{start} RETURN i, {asked}").fetchall()) == expected
+    called = f"{start} CALL (*) {{ RETURN {asked} AS y }} RETURN i, y"
+    assert dict(db.query(called).fetchall()) == expected
+
+
 def _row_by_row(db: graphdb.Database, text: str) -> list[tuple[Any, ...]]:
     """The rows of a query whose conditions of lists are tested on each row with each binding, as they are written."""
     with pytest.MonkeyPatch.context() as patch:

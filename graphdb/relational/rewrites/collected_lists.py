@@ -58,12 +58,30 @@ def _passed(clause: ast.WithClause) -> set[str]:
     return {node.name for node, name in found if isinstance(node, ast.Variable) and node.name == name}
 
 
+def _brought_in(node: object) -> set[str] | None:
+    """Return the names that pieces of syntax bring in; None where a CALL says itself which it sees."""
+    found = set[str]()
+    for part in walk(node):
+        match part:
+            case ast.CallClause():
+                return None
+            case ast.Reduce():
+                found |= {part.variable.name, part.accumulator.name}
+            case ast.ListComprehension() | ast.ListPredicate() | ast.UnwindClause():
+                found.add(part.variable.name)
+            case ast.ReturnItem(expression, alias, text) if expression != ast.Variable(alias or text):
+                found.add(alias or text)
+    return found
+
+
 class _Needed(Exception):
     """Something asks for the list itself, or for items of it."""
 
 
 class _List:
-    """A list that an item of a WITH collects; ``passed`` are the names that mean the same before this and after."""
+    """A list that an item of a WITH collects; ``passed`` are the names that mean the same before this and after, but
+    where syntax brings in a name of its own that is the same.
+    """
 
     def __init__(
         self,
@@ -74,6 +92,7 @@ class _List:
         names: Iterator[str],
     ) -> None:
         self._item, self._call, self._passed, self._is_safe = item, call, passed, is_safe
+        self._alike = passed
         self._list, self._value = ast.Variable(item.alias or item.text), call.arguments[0]
         self._names = names
         self._counts: dict[ast.Expression, ast.Variable] = {}
@@ -107,6 +126,10 @@ class _List:
         """Return syntax in which what is asked of the list is a column."""
         if self._list.name not in free_variables(node):
             return node
+        own = _brought_in(node)
+        if own is None or self._list.name in own:
+            raise _Needed
+        self._alike = self._passed - own
         found = rewritten(node, self._asked)
         if self._list.name in free_variables(found):
             raise _Needed
@@ -125,7 +148,7 @@ class _List:
                     self._of_value(result, variable)  # it cannot fail
                 return self._number(self._of_value(where, variable))
             case ast.In(value, collection) if collection == self._list and isinstance(value, _SIMPLE):
-                self._check(value, free_variables(value) - self._passed)
+                self._check(value, free_variables(value) - self._alike)
                 return self._whether("any", ast.Comparison(("=",), (self._value, value), node.span), node.span)
             case ast.ListPredicate(quantifier, variable, source, where) if (
                 source == self._list and where is not None and quantifier != "single"
@@ -135,7 +158,7 @@ class _List:
 
     def _of_value(self, node: ast.Expression, variable: ast.Variable) -> ast.Expression:
         """Return what is made of an item as what is made of what is collected."""
-        self._check(node, free_variables(node) - self._passed - {variable.name})
+        self._check(node, free_variables(node) - self._alike - {variable.name})
         return replaced(node, {variable: self._value})  # type: ignore[no-any-return]
 
     def _check(self, node: ast.Expression, others: set[str]) -> None:
