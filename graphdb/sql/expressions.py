@@ -21,7 +21,7 @@ from graphdb.sql import aggregates, functions
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.exact import TIMES
 from graphdb.sql.joined import options, unified
-from graphdb.sql.times import durations, temporal
+from graphdb.sql.times import durations, in_zones, temporal
 from graphdb.sql.types import comparisons, folds, lists, maps, narrowing, numbers, text
 from graphdb.sql.udf import compute
 from graphdb.sql.value import SqlValue, as_list, bases_of
@@ -108,7 +108,7 @@ class ExpressionCompiler(Compiler):
         if base.type.base is Base.DURATION:
             return durations.part(self, base, node.key.text, node)
         if base.type.base in temporal.HAVE_PARTS:
-            return temporal.part(base, node.key.text, node)
+            return in_zones.named_once(self, [base], lambda base: temporal.part(base, node.key.text, node))
         raise self.mismatch(f"{base.type} has no properties", node)
 
     def _property_of_choice(self, base: SqlValue, node: ast.Property) -> SqlValue:

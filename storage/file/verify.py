@@ -228,7 +228,7 @@ CALLED = frozenset(
     abs acos aggregate alias any_value approx_quantile arg_max arg_min array_slice array_to_string ascii asin atan
     atan2 avg base64 bit_count bit_or bool_and bool_or cardinality ceil ceiling century char_length character_length
     chr coalesce combine concat contains cos cosh cot count count_star create_sort_key current_database current_schema
-    current_schemas current_setting date_part date_trunc datepart day dayofweek dayofyear decade degrees divide
+    current_schemas current_setting date_part date_trunc datediff datepart day dayofweek dayofyear decade degrees divide
     duckdb_columns duckdb_constraints duckdb_databases duckdb_functions duckdb_indexes duckdb_schemas duckdb_tables
     duckdb_triggers duckdb_types duckdb_views encode epoch_ms epoch_us error exp filter first flatten floor format
     from_json generate_series generate_subscripts getvariable greatest hash hour if instr isfinite isinf isnan isodow

@@ -153,6 +153,29 @@ def test_other_years_are_what_the_evaluator_says(db: graphdb.Database, computed:
     _check(db, f"MATCH (e:E) RETURN {', '.join(f'e.far.{part}' for part in PARTS)}", computed)
 
 
+def test_what_lies_between_about_changes_of_clocks(db: graphdb.Database, computed: list[int]) -> None:
+    """Where the months or days of clocks lead past the second: one less, and not computed in Python either."""
+    dice = random.Random(8)
+    pairs = []
+    for _ in range(scaled(300)):
+        zone = dice.choice(ZONES)
+        other = dice.choice([zone, zone, *ZONES])
+        texts = [f"{dice.choice(CHANGES)}T{dice.choice(CLOCKS)}[{name}]" for name in (zone, other)]
+        pairs.append(dict(zip("ab", texts, strict=True)))
+    db.query("UNWIND $pairs AS pair CREATE (:Pair {a: datetime(pair.a), b: datetime(pair.b)})", pairs=pairs)
+    asked = ", ".join(f"duration.{unit}(p.a, p.b)" for unit in ("between", "inMonths", "inDays", "inSeconds"))
+    _check(db, f"MATCH (p:Pair) RETURN p.a, p.b, {asked} ORDER BY p.a, p.b", computed)
+
+
+def test_what_is_compared_stands_in_sql_once(db: graphdb.Database) -> None:
+    """DuckDB plans as long as its SQL is."""
+    moved, near = "e.z + duration.between(e.z, e.y)", "BETWEEN TIMESTAMP"
+    asked = (moved, f"{moved} < e.y", f"({moved}).offset", f"({moved}).epochMillis")
+    times = [db.explain(f"MATCH (e:E) RETURN {each} AS x").count(near) for each in asked]
+    assert times[0] > 0
+    assert {*times} == {times[0]}
+
+
 def test_other_zones_are_what_the_evaluator_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where DuckDB has other rules than Python, or none: a database remembers of its values whether it has."""
     monkeypatch.setattr(zones, "_AGREE", dict.fromkeys(ZONES[:4], False))

@@ -14,7 +14,7 @@ from graphdb.sql import exact
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.times import in_zones
 from graphdb.sql.times.duration_parts import BILLION, all_bound, bound, packed
-from graphdb.sql.value import SqlValue, instant, named, offset_of
+from graphdb.sql.value import SqlValue, named, offset_of
 
 
 def between(unit: str) -> Callable[[Compiler, ast.FunctionCall], SqlValue]:
@@ -130,33 +130,34 @@ def _months(day: str, days: str) -> str:
     next, which numbers that leave each month 32 days say by themselves.
     """
     last = f"({day} + CAST({days} AS INTEGER))"
-    numbers = [f"((year({d}) * 12 + month({d})) * 32 + day({d}))" for d in (last, day)]
-    return f"(({numbers[0]} - {numbers[1]}) // 32)"
+    return f"((datediff('month', {day}, {last}) * 32 + day({last}) - day({day})) // 32)"
 
 
 def _in_zone(c: Compiler, node: ast.FunctionCall, unit: str, first: SqlValue, second: SqlValue) -> SqlValue:
     """Return what lies between two values with days, of which one is in a zone, by the calendar there."""
-    once = in_zones.named_once
 
     def made(a: SqlValue, b: SqlValue) -> SqlValue:
         own = a if a.type.by_name else b
         clocks = [_clock_of(a), _clock_of(b)]
         near = f"({exact.zone_of(own)} IS NULL OR list_contains({in_zones.known(c)}, {exact.zone_of(own)}))"
-        found = once(c, [_placed(c, a, own), _placed(c, b, own)], lambda x, y: _lies_in_zone(c, unit, x, y))
         there = " AND ".join(f"{clock} IS NOT NULL" for clock in clocks)
+        found = SqlValue(_in_years_of_rules(c, unit, a, b, own), DURATION)
         return in_zones.or_computed(c, node, f"{near} AND {in_zones.between(clocks)}", there, found)
 
-    return once(c, [first, second], made)
+    return in_zones.named_once(c, [first, second], made)
 
 
 def _clock_of(value: SqlValue) -> str:
     return f"CAST({value.sql} AS TIMESTAMP)" if value.type == DATE else exact.clock_of(value)
 
 
-def _placed(c: Compiler, value: SqlValue, own: SqlValue) -> SqlValue:
-    """Return a value that lacks an offset at the one that the zone of another has when its clocks show that."""
+def _placed(c: Compiler, value: SqlValue, own: SqlValue) -> str:
+    """Return SQL of the microseconds since 1970 at a value.
+
+    One that lacks an offset has the one that the zone of ``own`` has when its clocks show that.
+    """
     if exact.kind_of(value.type) is DateTime:
-        return value
+        return in_zones.passed(value)
     zone, offset, clock = exact.zone_of(own), offset_of(own), _clock_of(value)
     fixed = f"{offset} * 1000000::BIGINT"
 
@@ -165,53 +166,132 @@ def _placed(c: Compiler, value: SqlValue, own: SqlValue) -> SqlValue:
         return f"(epoch_us({clock}) - {own_offset})"
 
     shown = f"CASE WHEN {zone} IS NULL THEN epoch_us({clock}) - {fixed} ELSE {zones.by_rules(zone, clock)} END"
-    return in_zones.at_instant(c, own, in_zones.bound(c, shown, at), exact.nanoseconds_of(value))
+    return in_zones.bound(c, shown, at)
 
 
-def _lies_in_zone(c: Compiler, unit: str, first: SqlValue, second: SqlValue) -> SqlValue:
-    """Return what lies between two points in time by the calendar of the first one's zone, as `temporal_between` says.
+def _in_years_of_rules(c: Compiler, unit: str, first: SqlValue, second: SqlValue, own: SqlValue) -> str:
+    """Return SQL of what lies between two values by the calendar of the first one's zone, as `temporal_between` says.
 
-    All numbers are of nanoseconds.
+    What is asked of the two is put together once, with what follows from it: a name in SQL that is as short as that
+    costs little, however often it stands there.
     """
-    bound, at = in_zones.bound, f"epoch_us({instant(exact.less_exact(second)).sql})"
-    begin, zone, offset = exact.clock_of(first), exact.zone_of(first), offset_of(first)
-    rest, other = exact.nanoseconds_of(first), exact.nanoseconds_of(second)
-    passed = f"(epoch_us({begin}) - {offset} * 1000000::BIGINT)"
-    apart = f"(({at} - {passed}) * 1000 + {other} - {rest})"
-    step = f"CASE WHEN {apart} > 0 THEN 1 ELSE -1 END"
-    clock = f"coalesce(timezone({zone}, make_timestamptz({at})), make_timestamp({at} + {offset} * 1000000::BIGINT))"
+    zone, offset = exact.zone_of(own), f"{offset_of(own)} * 1000000::BIGINT"
+    rest = f"{exact.nanoseconds_of(second)} - {exact.nanoseconds_of(first)}"
 
-    def left(months: str, days: str) -> str:
-        to = f"({begin} + to_months(CAST({months} AS INTEGER)) + to_days(CAST({days} AS INTEGER)))"
-        return f"(({at} - ({in_zones.when_shown(first, to)})) * 1000 + {other} - {rest})"
+    def shown(passed: str) -> str:
+        return f"coalesce(timezone({zone}, make_timestamptz({passed})), make_timestamp({passed} + {offset}))"
 
-    def within(units: str, months: str, days: str) -> str:
-        """One unit less where clocks were changed so that so many lead past the second point in time."""
-        return f"{units} - CASE WHEN {units} <> 0 AND {left(months, days)} * ({step}) < 0 THEN {step} ELSE 0 END"
+    def of_both(passed: str, at: str) -> str:
+        clock = _clock_of(first) if first is own else shown(passed)
+        parts = {"clock": clock, "zone": zone, "past": f"epoch_us({clock}) - {passed}", "at": at, "rest": rest}
+        parts |= {"ends": shown(at), "step": f"CASE WHEN ({at} - {passed}) * 1000 + {rest} > 0 THEN 1 ELSE -1 END"}
+        packed = ", ".join(f"{name} := {part}" for name, part in parts.items())
+        return in_zones.bound(c, f"struct_pack({packed})", lambda s: _Between(c, s).lies(unit).sql)
 
-    def whole_months(end: str) -> str:
-        later = f"((epoch_us({end}) - epoch_us({begin})) * 1000 + {other} - {rest})"
-        return bound(c, _months(f"CAST({begin} AS DATE)", f"{later} // {_DAY}"), lambda m: within(m, m, "0"))
+    def from_first(passed: str) -> str:
+        at = _placed(c, second, own)
+        return of_both(passed, at) if second.type != DATE else in_zones.bound(c, at, lambda at: of_both(passed, at))
 
-    def whole_days(end: str, months: str) -> str:
-        moved = f"epoch_us({begin} + to_months(CAST({months} AS INTEGER)))"
-        return bound(
-            c, f"(((epoch_us({end}) - {moved}) * 1000 + {other} - {rest}) // {_DAY})", lambda d: within(d, months, d)
-        )
+    passed = _placed(c, first, own)
+    return from_first(passed) if first is own else in_zones.bound(c, passed, from_first)
 
-    def of_clock(end: str) -> str:
+
+@dataclass(frozen=True, slots=True)
+class _Between:
+    """Two points in time in years of which SQL has the rules of the first one's zone: 64 bits have their nanoseconds.
+
+    ``both`` names a struct: the ``clock`` that the first shows, its ``zone``, the microseconds that its offset is
+    (``past`` UTC), the microseconds since 1970 ``at`` the second, the nanoseconds ``rest`` that the second has more,
+    the clock at which it ``ends`` in that zone, and the ``step`` from the first to the second: 1 or -1.
+    """
+
+    c: Compiler
+    both: str
+
+    def _apart(self, clock: str) -> str:
+        """Return the nanoseconds from one local date and time to that at the end."""
+        return f"((epoch_us({self.both}.ends) - epoch_us({clock})) * 1000 + {self.both}.rest)"
+
+    def _moved(self, months: str, days: str) -> str:
+        moved = f"{self.both}.clock"
+        moved += f" + to_months(CAST({months} AS INTEGER))" if months != "0" else ""
+        return f"({moved}{f' + to_days(CAST({days} AS INTEGER))' if days != '0' else ''})"
+
+    def _left(self, months: str, days: str) -> str:
+        """Return the nanoseconds that pass from the first point in time, moved by units of the calendar, on."""
+        s = self.both
+
+        def left(to: str) -> str:
+            usual = f"(epoch_us({to}) - {s}.past)"
+            shows = f"coalesce(timezone({s}.zone, make_timestamptz({usual})) = {to}, TRUE)"
+            at = f"CASE WHEN {shows} THEN {usual} ELSE {zones.by_rules(f'{s}.zone', to)} END"
+            return f"({s}.at - {at}) * 1000 + {s}.rest"
+
+        return in_zones.bound(self.c, self._moved(months, days), left)
+
+    def _months(self) -> str:
+        return _months(f"CAST({self.both}.clock AS DATE)", f"{self._apart(f'{self.both}.clock')} // {_DAY}")
+
+    def _days(self, months: str) -> str:
+        return f"({self._apart(self._moved(months, '0'))} // {_DAY})"
+
+    def lies(self, unit: str) -> SqlValue:
+        """Return what lies between them, in months, in days, in seconds, or in all units."""
+        c, s, end, step = self.c, self.both, f"{self.both}.ends", f"{self.both}.step"
         if unit == "inseconds":
-            return packed("0", "0", *_clock(apart), end).sql
-        if unit == "indays":
-            return bound(c, whole_days(end, "0"), lambda d: packed("0", d, "0", "0", end).sql)
+            apart = f"(({s}.at - epoch_us({s}.clock) + {s}.past) * 1000 + {s}.rest)"
+            return packed("0", "0", *_clock(apart), end)
         if unit == "inmonths":
-            return bound(c, whole_months(end), lambda m: packed(m, "0", "0", "0", end).sql)
-        return bound(c, whole_months(end), lambda m: bound(c, whole_days(end, m), lambda d: all_units(end, m, d)))
 
-    def all_units(end: str, months: str, days: str) -> str:
-        return bound(c, left(months, days), lambda rest: packed(months, days, *_clock(rest), end).sql)
+            def within(m: str) -> str:
+                less = f"CASE WHEN {m} <> 0 AND ({self._left(m, '0')}) * {step} < 0 THEN {step} ELSE 0 END"
+                return packed(f"({m} - {less})", "0", "0", "0", end).sql
 
-    return SqlValue(bound(c, clock, of_clock), DURATION)
+            return SqlValue(in_zones.bound(c, self._months(), within), DURATION)
+
+        def of_days(found: str) -> str:
+            return packed("0", f"{found}.d", "0", "0", end).sql
+
+        def of_all(found: str) -> str:
+            return packed(f"{found}.m", f"{found}.d", *_clock(f"{found}.left"), end).sql
+
+        months = "0::BIGINT" if unit == "indays" else self._months()
+        first = self._tried(_each(c, f"[{months}]", lambda m: _units(m, self._days(m))))
+        found = _each(c, _each(c, first, self._corrected), of_days if unit == "indays" else of_all)
+        return SqlValue(f"({found})[1]", DURATION)
+
+    def _tried(self, pairs: str) -> str:
+        """Return SQL of months and days, with what is left beside them."""
+
+        def left(pair: str) -> str:
+            return f"struct_pack(m := {pair}.m, d := {pair}.d, left := {self._left(f'{pair}.m', f'{pair}.d')})"
+
+        return _each(self.c, pairs, left)
+
+    def _corrected(self, found: str) -> str:
+        """Return months and days that do not lead past the second: a day less, or a month, where clocks were changed.
+
+        No clocks were put back by a day: so the months are right where a day more than these is.
+        """
+        step, last = f"{self.both}.step", self.c.fresh()
+        day_less = _units(f"{found}.m", f"({found}.d - {step})")
+        month_less = in_zones.bound(
+            self.c,
+            self._days(f"({found}.m - {step})"),
+            lambda d: f"[{_units(f'{found}.m - {step}', d)}, {_units(f'{found}.m - {step}', f'{d} - {step}')}]",
+        )
+        tried = self._tried(f"CASE WHEN {found}.d <> 0 THEN [{day_less}] ELSE {month_less} END")
+        near = f"list_filter({tried}, lambda {last}: {last}.left * {step} >= 0)"
+        return f"CASE WHEN {found}.left * {step} >= 0 THEN {found} ELSE ({near})[1] END"
+
+
+def _units(months: str, days: str) -> str:
+    return f"struct_pack(m := {months}, d := {days})"
+
+
+def _each(c: Compiler, items: str, body: Callable[[str], str]) -> str:
+    name = c.fresh()
+    return f"list_transform({items}, lambda {name}: {body(name)})"
 
 
 _DAY = 86_400 * 10**9

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values import zones
 from graphdb.common.values.temporal import DateTime
-from graphdb.common.values.types import IN_ZONE
+from graphdb.common.values.types import IN_ZONE, Base
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.free import free_variables
 from graphdb.sql import exact
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.equivalence import all_once
-from graphdb.sql.value import SqlValue, offset_of
+from graphdb.sql.value import SqlValue, instant, offset_of
 
 
 def near(c: Compiler, value: SqlValue, clocks: Sequence[str]) -> str:
@@ -95,6 +95,13 @@ def at_instant(c: Compiler, value: SqlValue, microseconds: str, nanoseconds: str
     return SqlValue(bound(c, microseconds, made), IN_ZONE)
 
 
+def passed(value: SqlValue) -> str:
+    """Return SQL of the microseconds since 1970 at a point in time."""
+    if value.type.base is not Base.EXACT:
+        return f"epoch_us({instant(value).sql})"
+    return f"(epoch_us({exact.clock_of(value)}) - {offset_of(value)} * 1000000::BIGINT)"
+
+
 def when_shown(value: SqlValue, clock: str) -> str:
     """Return SQL of the microseconds since 1970 when clocks show a local date and time in the zone of a point in time.
 
@@ -112,16 +119,16 @@ def moved(
     """
     clock = exact.clock_of(value)
 
-    def passed(first: str, to: str) -> str:
+    def from_first(first: str, to: str) -> str:
         found = at_instant(c, value, f"({first} + {microseconds})", nanoseconds)
         last = f"({to} + to_microseconds({microseconds}))"
         usual = near(c, value, [clock, *([] if to is clock else [to]), last])
         return or_computed(c, node, usual, f"{last} IS NOT NULL", found).sql
 
     if not calendar:
-        sql = passed(f"(epoch_us({clock}) - {offset_of(value)} * 1000000::BIGINT)", clock)
+        sql = from_first(passed(value), clock)
     else:
-        sql = bound(c, f"({clock}{calendar})", lambda to: passed(when_shown(value, to), to))
+        sql = bound(c, f"({clock}{calendar})", lambda to: from_first(when_shown(value, to), to))
     return SqlValue(sql, IN_ZONE)
 
 

@@ -17,7 +17,7 @@ from graphdb.sql import exact
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.equivalence import all_once
 from graphdb.sql.joined import options
-from graphdb.sql.times import temporal
+from graphdb.sql.times import in_zones, temporal
 from graphdb.sql.types import maps
 from graphdb.sql.value import SqlValue, incomparable, instant, member, named, number
 
@@ -30,7 +30,11 @@ def compare(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
     if operator == "<>":
         return f"(NOT {compare(c, '=', left, right)})"
     if Base.EXACT in (left.type.base, right.type.base) and exact.kind_of(left.type) is exact.kind_of(right.type):
-        return f"({exact.number(left)} {operator} {exact.number(right)})"
+
+        def compared(left: SqlValue, right: SqlValue) -> SqlValue:
+            return SqlValue(f"({exact.number(left)} {operator} {exact.number(right)})", BOOLEAN)
+
+        return in_zones.named_once(c, [left, right], compared).sql
     left, right = instant(left), instant(right)
     a, b = left.type.base, right.type.base
     if Base.NULL in (a, b):
