@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import chain, repeat
+from operator import setitem
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -232,7 +233,7 @@ def facts(source: Source, edges: Sequence[Ids]) -> list[dict[str, Any]]:
     if rest:
         places = np.concatenate(rest)
         looked_up = _facts_by_sql(source, np.array([part[places] for part in edges]))
-        deque(map(made.__setitem__, places.tolist(), looked_up), maxlen=0)
+        deque(map(setitem, repeat(made), places.tolist(), looked_up), maxlen=0)
     return made
 
 
@@ -247,7 +248,7 @@ def _gathered(source: Source, edges: Sequence[Ids], places: Ids, into: list[dict
             owners = places[values.is_valid()]
             values = values.drop_null()
         mine = map(into.__getitem__, owners.tolist())
-        deque(map(dict.__setitem__, mine, repeat(source.names.written(iri)), pylist(values)), maxlen=0)
+        deque(map(setitem, mine, repeat(source.names.written(iri)), pylist(values)), maxlen=0)
     return True
 
 
@@ -310,8 +311,10 @@ def _properties(name: Callable[[int], str], properties: tuple[Ids, Ids, list[Any
     found, which = distinct(keys)
     written = list(map(name, found.tolist()))
     made: list[dict[str, Any]] = [{} for _ in range(len(of))]
-    mine = map(made.__getitem__, np.searchsorted(of, owners).tolist())
-    deque(map(dict.__setitem__, mine, map(written.__getitem__, which.tolist()), values), maxlen=0)
+    first = np.flatnonzero(np.append(True, owners[1:] != owners[:-1]))[: len(owners)]
+    mine = map(made.__getitem__, np.searchsorted(of, owners[first]).tolist())
+    each = chain.from_iterable(map(repeat, mine, np.diff(np.append(first, len(owners))).tolist()))
+    deque(map(setitem, each, map(written.__getitem__, which.tolist()), values), maxlen=0)
     return made
 
 

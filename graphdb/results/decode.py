@@ -286,7 +286,7 @@ def _is_tidy(column: arrow.Array) -> bool:
     if not arrow.is_union(column.type) or column.data is None:
         return False
     kinds = [number for number, field in enumerate(column.type.fields) if field.name in untidy]
-    return not bool(np.isin(column.data, kinds).any())
+    return not any(bool((column.data == kind).any()) for kind in kinds)
 
 
 def _moments(column: arrow.Array) -> list[Any]:

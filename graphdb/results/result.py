@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from html import escape
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Protocol, TypeVar
 
 from graphdb.common import arrow as columnar
@@ -242,8 +242,11 @@ class Result(Exports, OtherNames):
 
     def _rows(self, *, whole: bool) -> Iterator[tuple[Any, ...]]:
         """Yield the rows; large pieces are decoded at once where the ``whole`` of them is wanted."""
+        return chain.from_iterable(self._pieces(whole))  # a generator would pass on each row by itself
+
+    def _pieces(self, whole: bool) -> Iterator[Iterable[tuple[Any, ...]]]:
         if self._counted is not None:
-            yield from self._counted.rows
+            yield self._counted.rows
             return
         rows = self._arrays or self._table
         if rows is None:
@@ -253,9 +256,9 @@ class Result(Exports, OtherNames):
             columns = self._looked_up(partial(self._decoded, part))
             if columns is None:
                 assert self._fetched is not None
-                yield from islice(zip(*self._fetched, strict=True), done, None)
+                yield islice(zip(*self._fetched, strict=True), done, None)
                 return
-            yield from zip(*columns, strict=True)
+            yield zip(*columns, strict=True)
             done += part.num_rows
 
     def fetchall(self) -> list[tuple[Any, ...]]:

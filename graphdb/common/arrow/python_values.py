@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import uuid
-from collections import deque
 from datetime import UTC, datetime, time, timedelta, timezone
 from decimal import Context
 from typing import Any, NamedTuple
@@ -120,17 +119,17 @@ def _nested(column: Array) -> list[Any]:
         return [dict(zip(names, row, strict=True)) for row in rows]
     if type.format.startswith("+u"):
         assert column.data is not None
-        found: list[Any] = [None] * len(column)
+        found = np.empty(len(column), object)
         for number, child in zip(type.format.partition(":")[2].split(","), column.children, strict=True):
             at = np.flatnonzero(column.data == int(number))
             if not len(at):  # most values of the others are there for nothing
                 continue
             first, end = int(at[0]), int(at[-1]) + 1
-            if end - first == len(at):
-                found[first:end] = pylist(child.slice(first, len(at)))
-            else:
-                deque(map(found.__setitem__, at.tolist(), pylist(child.take(at))), maxlen=0)
-        return found
+            side_by_side = end - first == len(at)
+            mine = pylist(child.slice(first, len(at)) if side_by_side else child.take(at))
+            found[slice(first, end) if side_by_side else at] = np.fromiter(mine, object, len(at))
+        values: list[Any] = found.tolist()
+        return values
     if type.format.startswith("+w:"):
         size, items = int(type.format[3:]), pylist(column.children[0])
         return [items[i * size : (i + 1) * size] for i in range(len(column))]
