@@ -97,6 +97,20 @@ class _Ticks:
         """The length of a day."""
         return str(86_400_000_000 * self.per)
 
+    def apart(self, a: str, b: str) -> tuple[str, str]:
+        """Return the seconds and nanoseconds from one time to another.
+
+        Both are cut into seconds first: so 64 bits hold all that is between.
+        """
+        if self.per == 1:
+            return self.clock(f"({self.second(b)} - {self.first(a)})")
+        first, second = (f"epoch_us(CAST({time} AS TIMESTAMP))" for time in (a, b))
+        rest = (
+            f"(({second} % 1000000 - {first} % 1000000) * 1000 + {self.after} - {self.before} + 3 * {BILLION}::BIGINT)"
+        )
+        whole = f"({second} // 1000000 - {first} // 1000000 + {rest} // {BILLION} - 3)"
+        return whole, f"({rest} % {BILLION})"
+
     def clock(self, ticks: str) -> tuple[str, str]:
         """Return seconds and nanoseconds."""
         second = 1_000_000 * self.per
@@ -109,7 +123,7 @@ def _lies(c: Compiler, unit: str, first: SqlValue, b: str, ticks: _Ticks) -> Sql
     begin, end = ticks.first(a), ticks.second(b)
     apart = f"({end} - {begin})"
     if unit == "inseconds":
-        return packed("0", "0", *ticks.clock(apart), apart)
+        return packed("0", "0", *ticks.apart(a, b), f"({a} = {b})")
     if unit == "indays":
         return packed("0", f"({apart} // {ticks.day})", "0", "0", apart)
     months = SqlValue(_months(day, f"{apart} // {ticks.day}"), INTEGER)
