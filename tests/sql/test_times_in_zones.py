@@ -275,6 +275,17 @@ def test_an_offset_that_a_zone_does_not_have_then() -> None:
         assert found is False
 
 
+def test_an_unknown_zone() -> None:
+    """Is refused as a parameter, by its name; among the items of one it stays what it is."""
+    value = DateTime(18_000, 0, 3600, "Europe/Stokholm")
+    with graphdb.connect(device="cpu", threads=1) as db:
+        for text in ("RETURN $value", "MATCH (n) WHERE n.at < $value RETURN n", "CREATE ({at: $value})"):
+            with pytest.raises(graphdb.ParameterError, match="unknown time zone, 'Europe/Stokholm'") as raised:
+                db.query(text, value=value)
+            assert "'Europe/Stockholm'" in str(raised.value)
+        assert db.query("RETURN $values", values=[value]).scalar() == [value]
+
+
 def test_changed_values_are_read_again() -> None:
     with graphdb.connect(device="cpu", threads=1) as db:
         db.query("CREATE (:E {k: 1, at: datetime('2020-07-01T12:00[Europe/Stockholm]')})")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as python
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from graphdb.common.errors import ParameterError
 from graphdb.common.values.temporal import (
@@ -37,7 +37,7 @@ def to_python(value: Temporal) -> object:
                 local = python.datetime.combine(python.date(*civil(value.days)), _python_time(value.nanoseconds))
                 found = local.replace(tzinfo=_python_zone(value.offset, value.zone))
                 return found if found.utcoffset() == python.timedelta(seconds=value.offset) else found.replace(fold=1)
-    except (ValueError, OverflowError):  # a year that Python's calendar does not have
+    except (ValueError, OverflowError, ZoneInfoNotFoundError):  # a year or a zone that Python does not have
         pass
     return value
 
@@ -45,6 +45,15 @@ def to_python(value: Temporal) -> object:
 def _python_time(nanoseconds: int) -> python.time:
     seconds, fraction = divmod(nanoseconds, SECOND)
     return python.time(seconds // 3600, seconds // 60 % 60, seconds % 60, fraction // 1000)
+
+
+def is_known(zone: str) -> bool:
+    """Whether Python has the rules of a zone."""
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
 
 
 def _python_zone(offset: int, zone: str | None) -> python.tzinfo:
