@@ -68,6 +68,12 @@ class TripleStore:
         """How many triples there are."""
         return sum([label.triples for label in self._edge_labels.values()])
 
+    @property
+    def described(self) -> int:
+        """How many triples there are with a literal or a class, at most."""
+        described = [label for id, label in self._edge_labels.items() if label.kinds or id == self.type_label]
+        return sum([label.triples for label in described])
+
     def edge_labels(self) -> tuple[int, ...]:
         """All predicates that have a triple, sorted."""
         return tuple(self._edge_labels)

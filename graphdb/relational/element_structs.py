@@ -291,7 +291,7 @@ def _vertices_in_memory(source: Source, ids: Ids) -> Convert | None:
     """Return what gathers vertices, each once, from columns in memory; None where SQL has to."""
     properties, lookup = source.properties, source.lookup
     labels = [label for label in source.names.edge_labels.values() if label.kinds]
-    if properties is None or not lookup.ready() or len(labels) > _GATHERED:
+    if properties is None or not lookup.ready("resources", "described", wanted=len(ids)) or len(labels) > _GATHERED:
         return None
     if not all(properties.in_memory(label) and properties.type_of(label).base in EVERYWHERE for label in labels):
         return None
@@ -421,7 +421,7 @@ def _some(column: arrow.Array, at: Ids) -> bool:
 def _ends(source: Source, edges: Sequence[Ids]) -> list[arrow.Array]:
     """Return the types, starts and ends of edges."""
     labels, starts, ends, _ = edges
-    if not source.lookup.ready() or (ends >= LITERAL_BASE).any():
+    if not source.lookup.ready("resources", wanted=2 * len(ends)) or (ends >= LITERAL_BASE).any():
         with _edge_view(source, edges):
             return _columns(source.connection.arrow(f"SELECT {_ENDS} ORDER BY w.number ASC"))
     known, which = distinct(labels)

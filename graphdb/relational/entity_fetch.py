@@ -28,7 +28,7 @@ from graphdb.relational.snapshot import Snapshot
 from graphdb.results.path_materialization import distinct
 from graphdb.snapshot.edges import Edges
 from graphdb.snapshot.properties import Properties
-from graphdb.snapshot.terms import Lookup
+from graphdb.snapshot.terms import Lookup, Part
 from graphdb.sql.from_clause import NAMES_VIEW
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.python_values import pylist
@@ -104,7 +104,7 @@ class Source:
 def nodes(source: Source, ids: Ids) -> Made:
     """Find vertices with labels and properties, and literals' values, in the order of their ids: int64, sorted."""
     resources, literals = _split(ids)
-    looked_up = source.lookup.ready()
+    looked_up = source.lookup.ready(wanted=len(ids))
     values: list[Any] = []
     if len(literals):
         values = source.lookup.values(literals) if looked_up else _read_terms(source, literals)
@@ -116,11 +116,13 @@ def nodes(source: Source, ids: Ids) -> Made:
 
 def terms(source: Source, ids: Ids) -> Made:
     """Find the IRIs of vertices, and literals' values, in the order of their ids: int64, sorted."""
-    if not source.lookup.ready():
+    resources, literals = _split(ids)
+    lookup = source.lookup
+    parts: tuple[Part, ...] = ("resources", "literals") if len(literals) else ("resources",)
+    if not lookup.ready(*parts, wanted=len(ids)):
         found = _read_terms(source, ids)
         return lambda: found
-    resources, literals = _split(ids)
-    found = source.lookup.written_iris(resources) + source.lookup.values(literals)
+    found = lookup.written_iris(resources) + lookup.values(literals)
     return lambda: found
 
 
@@ -255,7 +257,11 @@ def _gathered(source: Source, edges: Sequence[Ids], places: Ids, into: list[dict
 def _facts_by_sql(source: Source, edges: NDArray[np.int64]) -> list[dict[str, Any]]:
     """Return what :func:`facts` does, from the database."""
     wanted, which = np.unique(edges, axis=1, return_inverse=True)
-    found = _facts_of_few(source, wanted) if wanted.shape[1] <= _FEW and source.lookup.ready() else None
+    found = (
+        _facts_of_few(source, wanted)
+        if wanted.shape[1] <= _FEW and source.lookup.ready("literals", wanted=_FEW)
+        else None
+    )
     owners, keys, values = _facts_joined(source, wanted) if found is None else found
 
     def name(key: int) -> str:

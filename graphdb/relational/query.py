@@ -347,7 +347,7 @@ class QueryRun(ProgramRun):
         assert projection.direct is not None
         with self._entered(view, self._gathered(plan, needs, bound, view)) as gathered:
             literals = any(direct.kind is not None for direct in projection.direct)
-            if gathered is not None and (not literals or self._snapshot.lookup.ready()):
+            if gathered is not None and (not literals or self._snapshot.lookup.ready("literals", wanted=len(gathered))):
                 rows = gathered.slice(*projection.window)
                 with self._measuring(RESULT):
                     return project(rows, projection.direct, self._snapshot.properties, self._snapshot.lookup)

@@ -18,6 +18,7 @@ from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import DURATION, FLOAT, MEMBERS, STRING, Base, Column, Type, is_plain
 from graphdb.relational.entity_fetch import Source
 from graphdb.relational.vectors.typed.unions import in_floats
+from graphdb.snapshot.terms import Part
 from graphdb.snapshot.union_type import lists_of_unions
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.texts import firsts_of, number_rows, taken
@@ -68,7 +69,9 @@ def presented(source: Source, table: arrow.Table, columns: tuple[Column, ...]) -
     for i, column in enumerate(columns):
         if not is_plain(column.type) and (column.type.base not in _GRAPH or table.column(i).null_count):
             return None
-    if any(column.type.base in _GRAPH for column in columns) and not source.lookup.ready():
+    asked = {column.type.base for column in columns}.intersection(_GRAPH)
+    parts: tuple[Part, ...] = ("resources",) if asked == {Base.NODE} else ("resources", "literals")
+    if asked and not source.lookup.ready(*parts, wanted=len(table)):
         return None
     shown = [
         _listed(source, column.type, table.column(i).combine_chunks())

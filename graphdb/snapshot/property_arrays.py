@@ -7,7 +7,7 @@ more than a handful of vertices, which are looked up in the file, and followed w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,6 +30,9 @@ _LEAST_BYTES = 8
 """Bytes of memory that a value takes at least, …"""
 _READ_BYTES = 64
 """… and while many are read: of properties that several of would fill the memory none is read."""
+
+_VALUE_BYTES = 16
+"""Bytes that a value takes as a rule: a number, or a short text with its place."""
 
 _OFTEN = 2
 """Times that a large array makes room for others, after which DuckDB is asked instead: to read it anew takes long."""
@@ -114,6 +117,11 @@ class PropertyArrays(PropertyTypes):
         if not label.triples or label.max_values != 1 or self.type_of(label) == VALUE:
             return False
         return label.triples * (_LEAST_BYTES if label.triples <= SMALL else _READ_BYTES) <= self._memory
+
+    def fit_together(self, labels: Collection[EdgeLabel]) -> bool:
+        """Whether some properties may be read all at once: they have not many values, or are arrays that fit."""
+        total = sum(label.triples for label in labels)
+        return total <= SMALL or (total * _VALUE_BYTES <= self._memory and all(map(self.in_memory, labels)))
 
     def source(self, label: EdgeLabel, rows: int) -> ValueColumn | None:
         """Return the column that :meth:`gather` takes values of so many from; None where it asks DuckDB for them."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +29,17 @@ from graphdb.storage.triples import TripleStore
 
 Ids = NDArray[np.int64]
 
-_ENTRY = 100
-"""Bytes that a term or a triple about it takes, roughly."""
-_MOST = 5_000_000
-"""Terms and triples that are cached at most."""
+Part = Literal["resources", "literals", "described"]
+"""What is cached by itself: IRIs, literals, and triples with a literal or a class."""
+
+_ENTRY: Mapping[Part, int] = {"resources": 64, "literals": 100, "described": 24}
+"""Bytes that one of each takes, roughly, in the order in which they get memory."""
 _AT_ONCE = 20_000
 """Terms and triples up to which they are read for the first question."""
+_MANY = 5_000_000
+"""Terms and triples from which on to read them takes so long that few questions are not worth it, …"""
+_ONE_OF = 64
+"""… but only such a share of all terms."""
 _FEW = 32
 """Values that are taken one by one."""
 _SORTING = 5e-7
@@ -46,23 +52,34 @@ class Lookup:
     Parameters
     ----------
     limit_bytes
-        What it may take of memory, roughly.
+        What it may take of memory, roughly: parts that do not fit beside those before them DuckDB looks up.
     """
 
     def __init__(self, connection: Connection, store: TripleStore, limit_bytes: int) -> None:
         self._connection = connection
         self._store = store
-        terms, most = store.resources + store.literals, min(_MOST, limit_bytes // _ENTRY)
-        entries = terms + store.size if terms <= most else terms
-        self._fits = entries <= most
-        self._asked = self._fits and entries <= _AT_ONCE
+        self._sizes: dict[Part, int] = {part: getattr(store, part) for part in _ENTRY}
+        taken = accumulate(_ENTRY[part] * size for part, size in self._sizes.items())
+        self._fits = {part for part, size in zip(self._sizes, taken, strict=True) if size <= limit_bytes}
+        self._entries = store.resources + store.literals + store.size
+        self._asked = self._entries <= _AT_ONCE
+        self._wanted = 0
+        """Terms that were wanted so far."""
         self._scanning = 0.0
         """Seconds that went into scans for the ids of IRIs."""
         self._columns: dict[str, Any] = {}
 
-    def ready(self) -> bool:
-        """Whether terms are looked up here: where all of them fit, from the second question on, or the first."""
-        asked, self._asked = self._asked, self._fits
+    def ready(self, *parts: Part, wanted: int) -> bool:
+        """Whether some parts, or all, are looked up here for so many terms: where they fit, from the second time on.
+
+        Small dictionaries answer the first one, large ones those from which on a share of their terms was wanted.
+        """
+        if not self._fits.issuperset(parts or _ENTRY):
+            return False
+        self._wanted += wanted
+        if self._entries > _MANY:
+            return self._wanted * _ONE_OF >= sum(self._sizes[part] for part in parts or _ENTRY)
+        asked, self._asked = self._asked, True
         return asked
 
     def drop(self) -> None:
@@ -74,7 +91,7 @@ class Lookup:
 
         DuckDB scans all IRIs for them, until that has taken as long as to sort them once; then they are searched.
         """
-        if not self._fits or self._scanning < self._store.resources * _SORTING:
+        if "resources" not in self._fits or self._scanning < self._store.resources * _SORTING:
             started = time.perf_counter()
             sql = "SELECT iri, id FROM _graphdb.resource WHERE iri IN (SELECT unnest($iris))"
             scanned = dict(self._connection.rows(sql, {"iris": sorted(iris)}))

@@ -32,7 +32,6 @@ from graphdb.common.values.types import (
 from graphdb.pattern.names import Names
 from graphdb.snapshot.edges import Edges
 from graphdb.snapshot.properties import Properties
-from graphdb.snapshot.property_arrays import SMALL
 from graphdb.snapshot.property_types import property_relation
 from graphdb.sql.long_texts import LongTexts
 from graphdb.sql.value import NO_EFFECTS, RAISES, SUBQUERY, Effects, SqlValue
@@ -313,7 +312,7 @@ class Rows:
                 found[names.written(iri)] = known(iri) or self.edge_value(element, key)
         else:
             labels = [label for label in names.edge_labels.values() if label.kinds]
-            if len(labels) > _KEYS or sum(label.triples for label in labels) > SMALL:
+            if len(labels) > _KEYS or not self._properties.fit_together(labels):
                 raise NotSupportedError("so many properties are not supported in SQL all at once")
             for label in labels:
                 value = None

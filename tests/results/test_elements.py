@@ -182,7 +182,7 @@ def test_what_was_fetched_outlives_its_data_and_its_database(tmp_path: File) -> 
 
 
 def test_plain_values_ask_nothing_of_the_dictionary(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lookup, "ready", lambda _: pytest.fail("asked"))
+    monkeypatch.setattr(Lookup, "ready", lambda *_, **__: pytest.fail("asked"))
     assert len(graph[0].query(f"MATCH (a:<{EX}A>) RETURN a.<{EX}nick>, [1, 'x'], 2.5").fetchall()) > 1
 
 

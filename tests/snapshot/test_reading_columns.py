@@ -185,6 +185,19 @@ def test_large_columns_that_push_each_other_out_are_left_to_duckdb(
         assert arrow.pylist(properties.gather(label, ids)) == [known.get(i) for i in range(0, 2000, 7)]
 
 
+def test_all_properties_are_columns_where_they_fit_the_memory(
+    db: graphdb.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(property_arrays, "SMALL", 10)
+    db.query("UNWIND range(1, 9) AS i CREATE (:A {id: i, name: 'x' + i})")
+    expected = [({"id": i, "name": f"x{i}"},) for i in range(1, 10)]
+    for memory, in_python in ((18 * 16 - 1, True), (9 * 64, False)):
+        db._state.snapshot().properties._memory = memory
+        text = f"MATCH (a:A) RETURN properties(a) ORDER BY a.id LIMIT {memory}"
+        assert ("computed in Python" in str(db.query("EXPLAIN " + text).fetchall())) == in_python
+        assert db.query(text).fetchall() == expected
+
+
 def test_members_of_labels_are_read_one_by_one(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_graph, "QUICK", 10)
     monkeypatch.setattr(data_graph, "_LABELS_READ", 3)

@@ -9,6 +9,7 @@ import pytest
 
 import graphdb
 from graphdb.data import GEOGRAPHY
+from graphdb.snapshot import terms
 from graphdb.snapshot.terms import Lookup
 from graphdb.storage.arrays.python_values import pylist
 
@@ -85,10 +86,10 @@ def _whole(row: tuple[object, ...]) -> list[object]:
 
 def compare(db: graphdb.Database, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(Lookup, "ready", lambda self: False)
+        patched.setattr(Lookup, "ready", lambda *_, **__: False)
         by_sql = seen(db, text)
     with monkeypatch.context() as patched:
-        patched.setattr(Lookup, "ready", lambda self: True)
+        patched.setattr(Lookup, "ready", lambda *_, **__: True)
         assert seen(db, text) == by_sql
 
 
@@ -106,16 +107,42 @@ def test_it_is_used_from_the_second_question_on_and_where_it_fits() -> None:
     with graphdb.connect() as db:
         db.load(GEOGRAPHY)
         snapshot = db._state.snapshot()
-        assert [snapshot.lookup.ready() for _ in range(3)] == [False, True, True]
+        assert [snapshot.lookup.ready(wanted=1) for _ in range(3)] == [False, True, True]
         small = Lookup(snapshot.connection, snapshot.store, 1 << 20)
-        assert [small.ready() for _ in range(3)] == [False, False, False]
+        assert [small.ready(wanted=1) for _ in range(3)] == [False, False, False]
+
+
+def test_each_part_that_fits_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large dictionary once a share of it was asked for: to read all IRIs for one takes longer."""
+    with graphdb.connect() as db:
+        db.load(GEOGRAPHY)
+        snapshot = db._state.snapshot()
+        iris = 64 * snapshot.store.resources
+        for room, resources, literals in ((iris - 1, False, False), (iris, True, False), (1 << 30, True, True)):
+            lookup = Lookup(snapshot.connection, snapshot.store, room)
+            assert [lookup.ready("resources", wanted=1) for _ in range(2)] == [False, resources]
+            assert lookup.ready("resources", "literals", wanted=1) == literals
+            assert lookup.ready(wanted=1) == literals
+        monkeypatch.setattr(terms, "_MANY", snapshot.store.resources)
+        lookup = Lookup(snapshot.connection, snapshot.store, iris)
+        share = snapshot.store.resources // 160
+        assert [lookup.ready("resources", wanted=share) for _ in range(3)] == [False, False, True]
+
+
+def test_results_are_the_same_where_some_parts_fit(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in QUERIES:
+        expected = seen(db, text)
+        for parts in ([], ["resources"], ["resources", "literals"]):
+            with monkeypatch.context() as patched:
+                patched.setattr(db._state.snapshot().lookup, "_fits", set(parts))
+                assert seen(db, text) == expected
 
 
 def test_small_dictionaries_are_used_at_once(db: graphdb.Database) -> None:
     snapshot = db._state.snapshot()
-    assert [snapshot.lookup.ready() for _ in range(2)] == [True, True]
+    assert [snapshot.lookup.ready(wanted=1) for _ in range(2)] == [True, True]
     none = Lookup(snapshot.connection, snapshot.store, 0)  # a former version: nothing of it is in memory
-    assert not none.ready()
+    assert not none.ready(wanted=1)
 
 
 def test_new_data_is_seen(db: graphdb.Database, tmp_path: Path) -> None:
@@ -136,7 +163,7 @@ def test_new_data_is_seen(db: graphdb.Database, tmp_path: Path) -> None:
 
 
 def test_the_time_zone_is_the_one_that_is_set(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lookup, "ready", lambda self: True)
+    monkeypatch.setattr(Lookup, "ready", lambda *_, **__: True)
     text = "MATCH (a)-[:when]->(b) RETURN b"
     for zone in ("UTC", "Asia/Tokyo", "UTC"):
         db.sql(f"SET TimeZone = '{zone}'")
