@@ -59,8 +59,8 @@ class Lookup:
         self._connection = connection
         self._store = store
         self._sizes: dict[Part, int] = {part: getattr(store, part) for part in _ENTRY}
-        taken = accumulate(_ENTRY[part] * size for part, size in self._sizes.items())
-        self._fits = {part for part, size in zip(self._sizes, taken, strict=True) if size <= limit_bytes}
+        needed = accumulate(_ENTRY[part] * size for part, size in self._sizes.items())
+        self._fits = {part for part, size in zip(self._sizes, needed, strict=True) if size <= limit_bytes}
         self._entries = store.resources + store.literals + store.size
         self._asked = self._entries <= _AT_ONCE
         self._wanted = 0

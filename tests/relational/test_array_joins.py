@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 import graphdb
@@ -154,3 +155,14 @@ def test_what_is_computed_of_one_side_fails_only_if_there_is_the_other(db: graph
         assert found[0] == found[1] != []
     with pytest.raises(graphdb.GraphDBError, match=r"by zero|out of range"):
         db.query(f"MATCH (a:P), (b:P) WHERE {where} RETURN a.k")
+
+
+def test_columns_of_bindings_with_one_row_each_are_not_copied() -> None:
+    """So they may be more than the pairs that are."""
+    rows, bindings = [np.arange(5)], [np.array([3, 3, 1])]
+    pairs = array_joins._pairs(rows, bindings, None, 5, 3, 0, 3)
+    assert pairs is not None
+    assert pairs[0].tolist() == [3, 3, 1]
+    assert pairs[1] is None
+    assert array_joins._pairs(rows, bindings, None, 5, 3, 3, 2) is None
+    assert array_joins._pairs(rows, [np.array([3, 9, 1])], None, 5, 3, 1, 3) is None, "two are copied"

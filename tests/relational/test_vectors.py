@@ -284,6 +284,23 @@ def test_rows_that_are_counted_first(
     assert len(used) > 1, "no rows were counted first"
 
 
+def test_many_rows_are_computed_by_columns_where_threads_are_few(
+    database: graphdb.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many as the memory takes; with more threads DuckDB computes them."""
+    text = "MATCH (a:Person) RETURN duration({days: a.age, hours: a.id % 24}) AS d, a.id ORDER BY d, a.id"
+    monkeypatch.setattr(program_run, "run", lambda *given, **named: made.append(run(*given, **named)) or made[-1])
+    monkeypatch.setattr(clauses, "_LARGE", 2)
+    made: list[Any] = []
+    found = []
+    for threads, row_bytes in ((1 << 10, 256), (0, 256), (1 << 10, 1 << 60)):
+        monkeypatch.setattr(clauses, "_THREADS", threads)
+        monkeypatch.setattr(clauses, "_ROW_BYTES", row_bytes)
+        found.append(database.query(text).fetchall())
+    assert [each is None for each in made] == [False, True, True]
+    assert found[0] == found[1] == found[2]
+
+
 def test_rows_of_which_too_many_differ(database: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where most rows have values of their own, or their order matters, DuckDB groups them."""
     monkeypatch.setattr(clauses, "_LARGE", 0)

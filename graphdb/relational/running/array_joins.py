@@ -80,10 +80,10 @@ def _matched(rows: arrow.Table, found: arrow.Table, step: Joined, how: Matched, 
     if keys is None:
         return None
     row_bytes = 8 * (len(how.retained) + len(how.added) + 1)
-    most_pairs = most // row_bytes
+    most_pairs, most_bindings = most // row_bytes, most // (row_bytes - 8 * len(how.added))
     if _is_lazy(step):
         most_pairs = min(most_pairs, max(_MANY, len(rows), len(found)))
-    pairs = _pairs(*keys, len(rows), len(found), most_pairs)
+    pairs = _pairs(*keys, len(rows), len(found), most_pairs, most_bindings)
     if pairs is None:
         return None
     mine, theirs = _in_order(*pairs, len(rows), len(found))
@@ -247,11 +247,18 @@ def _has_ids(column: arrow.ChunkedArray) -> bool:
 
 
 def _pairs(
-    mine: Sequence[Ints], theirs: Sequence[Ints], there: Ints | None, rows: int, bindings: int, most: int
+    mine: Sequence[Ints],
+    theirs: Sequence[Ints],
+    there: Ints | None,
+    rows: int,
+    bindings: int,
+    most: int,
+    most_bindings: int,
 ) -> tuple[Ints, Ints | None] | None:
     """Return which rows belong to which bindings; None instead of the latter where each has one, in order.
 
-    None where there are more than ``most`` pairs.
+    None where there are more than ``most`` pairs, or ``most_bindings`` that have one row each: their own columns are
+    not copied.
     """
     if not mine:
         if rows * bindings > (most if rows == 1 else min(most, _ORDERED)):
@@ -263,7 +270,7 @@ def _pairs(
     own, their, distinct = _numbered(mine, theirs)
     counts = np.bincount(own, minlength=distinct)
     if counts.max() <= 1:
-        if bindings > most:
+        if bindings > most_bindings:
             return None
         place = np.full(distinct, -1, np.int64)
         place[own] = np.arange(len(own)) if there is None else there
@@ -271,7 +278,7 @@ def _pairs(
         if (found >= 0).all():
             return found, None
         which = np.flatnonzero(found >= 0)
-        return found[which], which
+        return None if len(which) > most else (found[which], which)
     several = counts[their]
     total = int(several.sum())
     if total > most:

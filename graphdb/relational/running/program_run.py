@@ -26,7 +26,7 @@ from graphdb.relational.running.materialized import joined_by_sql, materialized
 from graphdb.relational.session.plan_cache import StepPlans
 from graphdb.relational.vectors.algebra import Rows as Vectors
 from graphdb.relational.vectors.products import Product
-from graphdb.relational.vectors.run import run
+from graphdb.relational.vectors.run import most_computed, run
 
 Ids = NDArray[np.int64]
 
@@ -49,8 +49,9 @@ class ProgramRun(MatchRun):
 
     def _vectorized(self, rows: Vectors) -> arrow.Table | None:
         """Make rows by operations on columns; None where SQL has to."""
-        check = self.new_control().check
-        return run(rows, self._tables, self._snapshot.properties, check, self._threads, products=self._products)
+        check, threads = self.new_control().check, self._threads
+        most = most_computed(threads, self._bindings_bytes)
+        return run(rows, self._tables, self._snapshot.properties, check, threads, most=most, products=self._products)
 
     @contextmanager
     def _steps(self, program: Program, most: int | None = None) -> Iterator[None]:

@@ -44,7 +44,19 @@ from graphdb.relational.vectors.typed.unions import with_unions
 from graphdb.snapshot.properties import Properties
 
 _LARGE = 1 << 17
-"""Rows from which on DuckDB computes expressions faster, on several threads, where each row has to be computed."""
+"""Rows from which on DuckDB computes expressions faster, on many threads, where each row has to be computed."""
+
+_THREADS = 4
+"""Threads up to which it does not: for a row it takes three times as long, and more as it begins.  There the memory is
+the limit, ..."""
+
+_ROW_BYTES = 256
+"""... of which a row takes as much with the columns between."""
+
+
+def most_computed(threads: int, memory: int) -> int:
+    """Return of how many rows each is computed here, at most, by as many threads as DuckDB has, in some bytes."""
+    return max(_LARGE, memory // _ROW_BYTES) if threads <= _THREADS else _LARGE
 
 
 def run(
@@ -129,7 +141,7 @@ def _frame(
     each = each_in_pieces(rows, tables, properties, check, threads)
     if each is not None:
         return Frame.of(each), each.column_names
-    smaller = _compressed(rows, tables, properties, check, threads)
+    smaller = _compressed(rows, tables, properties, check, threads, most)
     if smaller is not None:
         rows, frame = smaller
     else:
@@ -203,7 +215,12 @@ def _rows_below(clause: Clause, tables: Mapping[str, arrow.Table]) -> int:
 
 
 def _compressed(
-    clause: Clause, tables: Mapping[str, arrow.Table], properties: Properties, check: Callable[[], None], threads: int
+    clause: Clause,
+    tables: Mapping[str, arrow.Table],
+    properties: Properties,
+    check: Callable[[], None],
+    threads: int,
+    most: int,
 ) -> tuple[Clause, Frame] | None:
     """Return a clause over some of its rows that stand for all, where they are many that are grouped by a handful of
     values; None where they are not.
@@ -227,7 +244,7 @@ def _compressed(
         large = len(table) > _LARGE  # of fewer, to compute something of each is no more work than to combine them
         return compressed(without_columns_between(clause), table, properties, check, threads, combines=large)
     except NotVectorized:
-        if len(table) > _LARGE and computed and over_computed(clause) is None:
+        if len(table) > max(_LARGE, most) and computed and over_computed(clause) is None:
             raise
         return None
 
