@@ -160,6 +160,7 @@ MATCH p = (a)-[f:E|F*0..2]->(b) RETURN [i IN range(0, length(p)) WHERE nodes(p)[
 MATCH p = (a)-[:E*1..2]->(b) RETURN reduce(a = 0, b IN range(-1, size(nodes(p)) - 1) | a + nodes(p)[b].id * b), [i IN range(0, 2) WHERE type(relationships(p)[i]) = 'E']
 MATCH p = (a)-[:E*1..2]->(b) WHERE single(i IN range(0, length(p)) WHERE nodes(p)[i].half = i) RETURN a.id, [i IN range(0, 1) | relationships(p)[-i]]
 MATCH p = (a)-[:E*2]->(b) WHERE all(i IN range(0, 1) WHERE nodes(p)[i + 1].id <> nodes(p)[i].id) RETURN a.id, [i IN range(length(p), 1) | nodes(p)[i].id], size([i IN range(0, 2) WHERE nodes(p)[i].id > i])
+MATCH (a:N) OPTIONAL MATCH p = (a)-[f:E*1..2]->(b {id: 0}) RETURN a.id, [i IN range(0, 1) | nodes(p)[i].id], any(i IN range(0, 2) WHERE f[i] IS NULL), all(i IN range(1, 0) WHERE f[i].w > 1), reduce(s = 0, i IN range(1, 0) | s + f[i].w)
 MATCH (a:N) OPTIONAL MATCH p = (a)-[:E*1..2]->(b) WITH p, a RETURN a.id, [i IN range(0, coalesce(length(p), 0) - 1) | nodes(p)[i + 1].id], all(i IN range(0, 1) WHERE nodes(p)[i].id < 3)
 MATCH (a)-[e:E]->(b) MATCH p = (b)-[f:F*1..2]->(c) WHERE f[0].w >= e.w RETURN a.id, relationships(p)[-1].t, nodes(p)[1], size(f), f[5]
 MATCH (a:N) OPTIONAL MATCH p = (a)-[:E*2]->(a) WITH a, p WHERE p IS NULL OR length(p) = 2 RETURN a.id, p IS NULL, head(relationships(p)).w

@@ -44,7 +44,7 @@ class PathItems:
     whole: bool = False
     """Whether lists as they are, and lengths, are written out, too: then nothing has to be a path."""
     optional: bool = False
-    """Whether there may be no path, so that its length is null: of that there is no range."""
+    """Whether there may be no path: a range of its length is none then, and one of numbers has items all the same."""
 
     def mentioned(self, node: object) -> bool:
         """Whether a piece of syntax names one of these."""
@@ -124,7 +124,7 @@ class PathItems:
         """Whether a list is a range between numbers that the lengths of paths say, and has about as many."""
         if not isinstance(source, ast.FunctionCall) or source.name.lower() != "range" or len(source.arguments) != 2:
             return False
-        if self.optional and self.mentioned(source):
+        if self.optional:
             return False
         of_none = [_number(end, self._length, {}) for end in source.arguments]
         of_longest = [_number(end, partial(self._length, longest=self.longest), {}) for end in source.arguments]
