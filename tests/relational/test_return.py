@@ -28,6 +28,12 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[graphdb.Database]:
             [(0, 0, 0, None, None, [])],
         ),
         ("MATCH (a) WHERE a.age > 99 RETURN a.name, count(*)", []),
+        ("MATCH (a) RETURN avg(a.age) + null, count(*) = null", [(None, None)]),  # SQL knows them without aggregates
+        ("MATCH (a) WHERE a.age > 99 RETURN min(null) + 1", [(None,)]),
+        (
+            "UNWIND [1, 2] AS k CALL (k) { MATCH (a) WHERE a.age > k * 39 RETURN sum(a.age) * null AS s } RETURN k, s",
+            [(1, None), (2, None)],
+        ),
         ("MATCH (a)-[:worksAt]->(f) RETURN f.name, count(*) AS n, max(a.age) - min(a.age)", [("Acme", 2, 4)]),
         ("MATCH (a)-[:knows]->(b) RETURN count(DISTINCT b), count(b)", [(3, 5)]),
         ("MATCH (a) RETURN count(*) / 2", [(2,)]),

@@ -214,7 +214,8 @@ class ProjectionCompiler(RelationCompiler):
         keys = len(by)
         if relation.groups is not None:
             by.append(relation.groups)
-        group = f" GROUP BY {', '.join(by)}" if aggregated and by else ""
+        # SQL may know what is made of an aggregate without it, and would then yield each row: one group is said to be.
+        group = f" GROUP BY {', '.join(by) or '()'}" if aggregated else ""
         several = returns.distinct and any(has_key(value.type, value.bases) for _, value in compiled)
         keyed = []
         if several and not aggregated:  # what has keys beside it is grouped by these
@@ -226,7 +227,7 @@ class ProjectionCompiler(RelationCompiler):
         inner = f"SELECT {distinct}{columns}{self._of_group} FROM {relation.source} b {joins}{where_sql(where)}{group}"
         if groups is not None and not keys:
             # Aggregates of nothing are a row, too: groups without rows have that one.
-            nothing = f"SELECT {columns} FROM {relation.source} b {joins} WHERE FALSE"
+            nothing = f"SELECT {columns} FROM {relation.source} b {joins} WHERE FALSE GROUP BY ()"
             either = ", ".join(f"CASE WHEN a.g IS NULL THEN e.c{i} ELSE a.c{i} END AS c{i}" for i in range(len(items)))
             inner = f"SELECT {either}, o.g FROM {groups} o LEFT JOIN ({inner}) a ON a.g = o.g CROSS JOIN ({nothing}) e"
         if several:
