@@ -413,3 +413,11 @@ def test_sums_of_one_group_are_exact(most: int) -> None:
         else:
             with pytest.raises(NotVectorized):
                 grouping.sums(np.zeros(count, np.int64), data, 1)
+
+
+def test_extremes_of_what_is_no_number_warn_nobody() -> None:
+    """NumPy warns of NaN; the greatest is NaN, the least is a number."""
+    with graphdb.connect(threads=1) as db:
+        db.query("UNWIND range(0, 9) AS i CREATE (:A {i: i % 2, f: CASE WHEN i > 7 THEN 0.0 / 0 ELSE i * 0.5 END})")
+        found = db.query("MATCH (a:A) RETURN a.i, max(a.f), min(a.f) ORDER BY a.i").fetchall()
+        assert [(i, str(most), least) for i, most, least in found] == [(0, "nan", 0.0), (1, "nan", 0.5)]

@@ -340,10 +340,10 @@ def _of_reals(
 ) -> arrow.Array:
     """Return a sum, mean, minimum or maximum of floating-point numbers for each group; SQL has others than finite."""
     sizes = sums(numbers, weighted, count)
-    if function in ("min", "max"):
-        found = _extremes(function, numbers, data, np.full(count, np.inf if function == "min" else -np.inf))
-    else:
-        with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        if function in ("min", "max"):
+            found = _extremes(function, numbers, data, np.full(count, np.inf if function == "min" else -np.inf))
+        else:
             data = data if weighted is None else data * weighted
             found = sums_of_reals(numbers, data, count)
             found = found / np.maximum(sizes, 1) if function == "avg" else found
