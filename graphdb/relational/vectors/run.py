@@ -54,6 +54,10 @@ _ROW_BYTES = 256
 """... of which a row takes as much with the columns between."""
 
 
+_SHARED = 1 << 19
+"""Rows from which on DuckDB's threads make lists for each row, and find percentiles, sooner than one thread here."""
+
+
 def most_computed(threads: int, memory: int) -> int:
     """Return of how many rows each is computed here, at most, by as many threads as DuckDB has, in some bytes."""
     return max(_LARGE, memory // _ROW_BYTES) if threads <= _THREADS else _LARGE
@@ -162,6 +166,8 @@ def _frame(
         if len(frame) > most and _computes(rows):
             raise NotVectorized
         frame = fulfilled(rows.where, frame, properties)
+    if len(frame) >= _SHARED and threads > 1 and any(_takes_one_thread(vector) for _, vector in rows.columns):
+        raise NotVectorized
     check()
     if rows.grouped:
         made = _groups(rows, frame, properties)
@@ -188,6 +194,17 @@ def _summed(clause: Clause) -> Clause | None:
     with suppress(NotVectorized):
         clause = without_columns_between(clause)
     return summed_before(clause, below) if clause.rows is below else None
+
+
+def _takes_one_thread(vector: Vector | Aggregate) -> bool:
+    """Whether an expression is a percentile, or has items of lists."""
+    match vector:
+        case Aggregate(function, operand):
+            ranked = function in ("percentileCont", "percentileDisc")
+            return ranked or (operand is not None and _takes_one_thread(operand))
+        case Operation(_, operands):
+            return any(map(_takes_one_thread, operands))
+    return isinstance(vector, OfItems)
 
 
 def _computes(clause: Clause) -> bool:
