@@ -29,7 +29,7 @@ SMALL = 2_000_000
 _LEAST_BYTES = 8
 """Bytes of memory that a value takes at least, …"""
 _READ_BYTES = 64
-"""… and while many are read: of properties that several of would fill the memory none is read."""
+"""… and while more than :data:`SMALL` are read: a property that would take more than the memory is left to DuckDB."""
 
 _VALUE_BYTES = 16
 """Bytes that a value takes as a rule: a number, or a short text with its place."""
@@ -38,8 +38,8 @@ _OFTEN = 2
 """Times that a large array makes room for others, after which DuckDB is asked instead: to read it anew takes long."""
 
 _PER_LOOK = 60_000
-"""Values for each look at a handful of so many: all are read once that took a tenth as long, for who asks so often asks
-on."""
+"""Of how many values each lookup of a handful stands for one: all are read once lookups took a tenth of the time that
+this takes, since whoever asks so often asks on."""
 
 LOOKS = 4
 """How often a handful of vertices is looked up in the file before the values of all are read, …"""

@@ -119,6 +119,14 @@ def tally(numbers: Ints, least: int, counts: Ints, last: Ints) -> None:
         last[numbers[i] - least] = i
 
 
+@kernel
+def _place(numbers: Any, values: Any, ends: Any, placed: Any) -> None:
+    """Put the values of each group together, from where ``ends`` says that they begin, which becomes where they end."""
+    for i in range(len(numbers)):
+        placed[ends[numbers[i]]] = values[i]
+        ends[numbers[i]] += 1
+
+
 @entry("i8[:], i8[:], i8[:], i8[:], i4[:], i8[:]")
 def tally_distinct(
     numbers: Ints, values: Ints, ends: Ints, placed: Ints, seen: NDArray[np.int32], counts: Ints
@@ -138,9 +146,7 @@ def tally_distinct(
     counts : int64[groups]
         What is written.
     """
-    for i in range(len(numbers)):
-        placed[ends[numbers[i]]] = values[i]
-        ends[numbers[i]] += 1
+    _place(numbers, values, ends, placed)
     at = 0
     for number in range(len(ends)):
         count = 0
@@ -197,9 +203,7 @@ def select_of_groups(
     found, following : int64[groups]
         What is written: the value of that rank, and of the next, or the last one.
     """
-    for i in range(len(numbers)):
-        placed[ends[numbers[i]]] = values[i]
-        ends[numbers[i]] += 1
+    _place(numbers, values, ends, placed)
     begin = 0
     for number in range(len(ends)):
         end = ends[number]

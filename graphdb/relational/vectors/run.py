@@ -48,11 +48,10 @@ _LARGE = 1 << 17
 
 _THREADS = 4
 """Threads up to which it does not: for a row it takes three times as long, and more as it begins.  There the memory is
-the limit, ..."""
+the limit, …"""
 
 _ROW_BYTES = 256
-"""... of which a row takes as much with the columns between."""
-
+"""… of which a row takes as much with the columns between."""
 
 _SHARED = 1 << 19
 """Rows from which on DuckDB's threads make lists for each row, and find percentiles, sooner than one thread here."""
