@@ -39,9 +39,6 @@ _SHORT = 1 << 13
 
 _STEP = 4 << 20
 
-_LOOK = 1 << 18
-"""Bytes of a file that are looked through at a time: what the processor's caches hold."""
-
 TOGETHER = 64
 """Columns that one statement asks for."""
 
@@ -101,28 +98,6 @@ def find_nul(path: str, name: str) -> LoadError | None:
     shown = (before + behind).decode(errors="replace")
     column = len(before.decode(errors="replace")) + 1
     return LoadError("a NUL byte is no text", source=name, line=line, column=column, text=shown, hint=_NUL)
-
-
-def whole_numbers(path: str, lines: int, delimiter: str, *, shortest: bool) -> bool:
-    """Whether all fields behind a file's first lines are whole numbers, of whatever size, or empty.
-
-    DuckDB reads such a file as numbers without rounding what is none.  ``shortest`` asks whether they are written as
-    :func:`types` takes them for those of a BIGINT, too.
-    """
-    from graphdb.storage.loaders.tables import number_kernels as kernels
-
-    carried = np.zeros(3, np.int64)
-    with mapped(path) as text:
-        begin = 0
-        for _ in range(lines):
-            begin = text.find(b"\n", begin) + 1
-        for at in range(begin, len(text), _LOOK):
-            some = np.frombuffer(text[at : at + _LOOK], np.uint8)
-            if not kernels.only_digits(some, ord(delimiter)):
-                return False
-            if shortest and not kernels.canonical(some, ord(delimiter), carried):
-                return False
-    return True
 
 
 def check_lines(path: str, name: str) -> None:

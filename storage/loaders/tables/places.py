@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from graphdb.storage.loaders import streams
 from graphdb.storage.loaders.streams import BadLine
-from graphdb.storage.loaders.tables.delimited import literal, mapped, sizes, whole_numbers
+from graphdb.storage.loaders.tables.delimited import literal, mapped, sizes
+from graphdb.storage.loaders.tables.fields import types as fields
 
 if TYPE_CHECKING:
     import duckdb
 
-    from graphdb.storage.loaders.tables.headers import Dialect
+    from graphdb.storage.loaders.tables.headers import Column, Dialect
 
 _STEP = 4 << 20
 
@@ -64,21 +65,23 @@ class CsvFile:
         stored = ", store_rejects = true" if rejects else ""
         connection.execute(f"CREATE OR REPLACE TABLE {table} AS FROM {self.source(stored)}")
 
-    def whole_numbers(self, *, shortest: bool) -> bool:
-        """Whether it consists of whole numbers: see :func:`.delimited.whole_numbers`."""
-        if not self._delimiter.isascii() or {self._delimiter, self._dialect.quote} & set("-0123456789"):
-            return False
-        return whole_numbers(self._path, self._empty + self._dialect.header, self._delimiter, shortest=shortest)
+    def types(self, columns: Sequence[Column], watch: Callable[[], object]) -> list[str] | None:
+        """Return the types in which its columns may be read; None where SQL has to be asked (:mod:`.fields.types`)."""
+        if self._empty:
+            return None
+        return fields.types(self._path, self._delimiter, self._dialect, columns, watch)
 
-    def source(self, more: str = "", numbers: Collection[str] = ()) -> str:
-        """SQL that reads it: what can stand after FROM.  Columns are texts but for ``numbers``."""
+    def source(self, more: str = "", types: Sequence[str] = ()) -> str:
+        """SQL that reads it: what can stand after FROM.  Columns are texts where no types are given."""
         import glob
 
-        types = ", ".join(f"{literal(name)}: '{'BIGINT' if name in numbers else 'VARCHAR'}'" for name in self._columns)
+        given = zip(self._columns, types or ["VARCHAR"] * len(self._columns), strict=True)
+        described = ", ".join(f"{literal(name)}: '{type}'" for name, type in given)
         dialect, quote = self._dialect, literal(self._dialect.quote)
         said = f"header = {str(dialect.header).lower()}, skip = {self._empty}, auto_detect = false"
+        said += ", compression = 'none'"  # whatever its name says
         said += f", delim = {literal(self._delimiter)}, nullstr = {literal(dialect.null)}"
-        said += f", quote = {quote}, escape = {quote}, columns = {{{types}}}{sizes()}{more}"
+        said += f", quote = {quote}, escape = {quote}, columns = {{{described}}}{sizes()}{more}"
         return f"read_csv({literal(glob.escape(self._path))}, {said})"
 
     def rejected(self, connection: duckdb.DuckDBPyConnection) -> Iterator[BadLine]:

@@ -273,7 +273,7 @@ class _Table:
             "CREATE TABLE split AS SELECT number, line, string_split_regex(text, '[ \t,]+') AS words FROM ("
             "SELECT row_number() OVER () AS number, line, trim(line, ' \t') AS text FROM "
             f"read_csv({_text(path)}, columns = {{'line': 'VARCHAR'}}, header = false, auto_detect = false, "
-            f"delim = '\x01', quote = '', escape = ''{delimited.sizes()})"
+            f"delim = '\x01', quote = '', escape = '', compression = 'none'{delimited.sizes()})"
             ") WHERE text <> '' AND NOT starts_with(text, '#') AND NOT starts_with(text, '%')"
         )
         if labelled:

@@ -20,6 +20,14 @@ from tests.storage.loaders.files import OWN, RDF, TYPE, XSD, refused, rows, writ
 pytestmark = pytest.mark.usefixtures("in_a_folder")
 
 
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.txt.zst"])
+def test_a_name_is_no_compression(db: Any, name: str) -> None:
+    """What a file's first bytes are decides, not what it is called."""
+    write(name, ":ID,n\n1,2\n" if "csv" in name else "1 2\n2 3\n")
+    assert db.load(name, format="csv" if "csv" in name else "edges").errors == 0
+    assert db.query("MATCH (n) RETURN count(*)").fetchall() == [(1 if "csv" in name else 3,)]
+
+
 def test_node_and_edge_tables(db: Any) -> None:
     write("people.csv", "id:ID(P),name,age:int,:LABEL,tags:string[],born:date\n"
           '007,"Ada ""L"" \\, Byron",36,Person;Author,a;b,1815-12-10\n2,Bo,,Person,,\n"x y",,,,,\n')  # fmt: skip

@@ -1,0 +1,1 @@
+"""What the fields of delimited texts show, and so in which types DuckDB reads their columns."""
