@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import TypeAlias
 
 from graphdb.incremental.lists import Size
@@ -169,9 +169,9 @@ class Planner:
             edge = self._pattern.edges[first]
             begun = found[0].steps[0].vertex
             for vertex, _ in self._next({edge.source, edge.target}):
-                if vertex != begun and len(self._near[vertex]) > 1:
+                if vertex != begun and len(self._near[vertex]) > 1 and len(found) < MOST_ORDERS:
                     found.append(self._plan(first, vertex))
-        return found[:MOST_ORDERS]
+        return found
 
     def _plan(self, first: int, start: int | None) -> DeltaPlan:
         """Return the plan of a pattern edge that binds ``start`` first."""
@@ -197,11 +197,12 @@ class Planner:
             steps += self._edge_steps(bound, done)
         ordered = [] if self._wanted is None else self._enumerated(steps, self._wanted[first])
         tree = partial(self._tree, steps, ordered, first)
-        grown, parents, _ = tree(())
+        grown, parents, squares = tree(())
         inner = {self.slot(grown[number]) for number in parents if number >= 0}  # leaves are counted sooner without
         kept = (tuple(v for v in own if v in inner) for own in self._classes.get(first, ()))
         classes = tuple(own for own in kept if len(own) > 1)
-        grown, parents, squares = tree(classes)
+        if classes:
+            grown, parents, squares = tree(classes)
         apart = frozenset[int]().union(*classes)
         paired = frozenset(number for number, slots in squares.items() if not apart & set(slots))
         own = tuple(grown), tuple(parents)
@@ -379,29 +380,39 @@ class Planner:
 
         So do pairs of slots that are bound in ascending order.
         """
-        while steps:
-            component, left = [0], list(range(1, len(steps)))
-            for number in component:  # which grows
-                apart = [
-                    other
-                    for other in left
-                    if frozenset((self.slot(steps[number]), self.slot(steps[other]))) not in together
-                    and not self._depend(steps[number], steps[other], first)
-                ]
-                component += sorted(set(left) - set(apart))
-                left = apart
-            own = len(ordered)
-            ordered.append(steps[0])
-            parents.append(parent)
-            self._grow([steps[number] for number in sorted(component[1:])], own, ordered, parents, first, together)
-            steps = [steps[number] for number in left]
+        near = self._dependent(steps, first, together)
 
-    def _depend(self, left: Step, right: Step, first: int) -> bool:
-        """Whether one step reads what the other binds, or a check what both bind, unless they are twins."""
-        a, b = self.slot(left), self.slot(right)
-        if a in self._reads(right) or b in self._reads(left):
-            return True
-        return (a, b) in self._compared and not self.twins(left, right, first)
+        def grow(numbers: list[int], parent: int) -> None:
+            while numbers:
+                component, left = numbers[:1], numbers[1:]
+                for number in component:  # which grows
+                    component += [other for other in left if other in near[number]]
+                    left = [other for other in left if other not in near[number]]
+                own = len(ordered)
+                ordered.append(steps[numbers[0]])
+                parents.append(parent)
+                grow(sorted(component[1:]), own)
+                numbers = left
+
+        grow([*range(len(steps))], parent)
+
+    def _dependent(self, steps: Sequence[Step], first: int, together: frozenset[frozenset[int]]) -> list[set[int]]:
+        """Return, by step, the numbers of those that depend on it: one reads what the other binds, or a check what both
+        bind, unless they are twins; or both are bound in ascending order.
+        """
+        slots, reads = [self.slot(step) for step in steps], [self._reads(step) for step in steps]
+        found: list[set[int]] = [set() for _ in steps]
+        for i, j in combinations(range(len(steps)), 2):
+            a, b = slots[i], slots[j]
+            if (
+                a in reads[j]
+                or b in reads[i]
+                or ((a, b) in self._compared and not self.twins(steps[i], steps[j], first))
+                or frozenset((a, b)) in together
+            ):
+                found[i].add(j)
+                found[j].add(i)
+        return found
 
     def slot(self, step: Step) -> int:
         """Return what a step binds."""
