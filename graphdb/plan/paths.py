@@ -184,7 +184,7 @@ class PathStep:
     @property
     def numbered(self) -> bool:
         """Whether one row may stand for several paths."""
-        return not self.materialized and (self.groups or self.count > 1)
+        return not self.materialized and (self.groups or 1 < self.count < EVERY)
 
     @property
     def single(self) -> bool:

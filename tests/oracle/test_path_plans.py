@@ -91,7 +91,14 @@ MATCH p = (a)-[:E*0..2]-(b) WHERE reduce(s = '', x IN nodes(p) | s + x.half) > '
 MATCH p = (a)-[:E]->(b) WHERE any(x IN nodes(p) WHERE x.half = 0 AND any(y IN nodes(p) WHERE y.id > x.id)) RETURN p
 MATCH p = (a)-[:E*0..1]->(b) RETURN [x IN nodes(p) WHERE x:N | labels(x)] AS l, count(*) ORDER BY l LIMIT 100
 MATCH (a)-[:E]->(b) WITH a, collect(b) AS bs RETURN a.id, size([x IN bs WHERE x.id < 3]), all(x IN bs WHERE x.half < 1)
-MATCH (a) OPTIONAL MATCH (a)-[:F]->(b) WITH a, collect(b) AS bs RETURN a.id, size([x IN bs | x]), none(x IN bs WHERE x.id > 1)""".splitlines()
+MATCH (a) OPTIONAL MATCH (a)-[:F]->(b) WITH a, collect(b) AS bs RETURN a.id, size([x IN bs | x]), none(x IN bs WHERE x.id > 1)
+MATCH p = (a:N)-[:E*0..]->(b) WHERE b.half > 0 RETURN p
+MATCH p = (a)-[:E*]-(b:N {id: 1}) RETURN a.id, length(p)
+MATCH (a)-[:F]->(b) MATCH p = (a)-[:E*]->(b) RETURN a.id, b.id, [x IN nodes(p) | x.id]
+UNWIND [0, 1, 7] AS i MATCH (a:N {id: i})-[r:E*0..]->(b)<-[:F]-(c) RETURN i, size(r), c.id
+UNWIND [[0, 1], [2, 2]] AS i MATCH (a:N), (b:N) WHERE a.id = i[0] AND b.id = i[1] MATCH p = (a)-[:E*]-(b) RETURN i, length(p)
+MATCH (a {id: 0})-[:E*]->(b:N), (b)<-[:E*]-(c)-[:F]->(d) RETURN c.id, d.id, count(*)
+MATCH (a {id: 0})-[q:E*]->(b), (b)-[r:E*]->(c), (c)-[:E*]-(d {id: 1})-[:F]->() RETURN size(q), size(r), c.id""".splitlines()
 
 
 def plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ import pytest
 
 import graphdb
 from graphdb.common.errors import TypeMismatchError
+from graphdb.execute.paths import enumeration_kernels
 
 GRAPH = """
 CREATE (a:A {n: 1})-[:R {w: 1}]->(b:B {n: 2})-[:S {w: 2}]->(c:A {n: 3}), (a)-[:S {w: 5}]->(c), (c)-[:R {w: 3}]->(a),
@@ -143,3 +144,56 @@ def test_explain_names_the_step(db: graphdb.Database) -> None:
 def test_edges_from_before_are_edges(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TypeMismatchError, match="'r' is an integer, not an edge"):
         db.query("WITH $x AS r MATCH ()-[r*]->() RETURN r", x=1)
+
+
+@pytest.fixture(scope="module")
+def tree() -> Iterator[graphdb.Database]:
+    with graphdb.connect(threads=1, device="cpu") as database:
+        database.query("UNWIND range(0, 6) AS i CREATE (:W {id: i})")
+        database.query("UNWIND range(0, 199) AS i MATCH (w:W {id: i % 7}) CREATE (:V {id: i})-[:T]->(w)")
+        parents = [(child, child // 3) for child in range(1, 200)]
+        database.query("UNWIND $rows AS r MATCH (a:V {id: r[0]}), (b:V {id: r[1]}) CREATE (a)-[:UP]->(b)", rows=parents)
+        yield database
+
+
+def above(vertex: int) -> list[int]:
+    """The vertices of the tree from one up to the root."""
+    return [vertex, *above(vertex // 3)] if vertex else [0]
+
+
+@pytest.mark.parametrize("ends", ["", "MATCH (a:V) WITH a MATCH (b)<-[:UP]-() WITH DISTINCT a, b "])
+def test_paths_from_all_vertices_are_found_together(
+    tree: graphdb.Database, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    runs = []
+    found = enumeration_kernels.enumerate_paths
+
+    def counted(*arguments: Any) -> Any:
+        runs.append(1)
+        return found(*arguments)
+
+    monkeypatch.setattr(enumeration_kernels, "enumerate_paths", counted)
+    rows = tree.query(ends + "MATCH p = (a)-[:UP*]->(b) RETURN [x IN nodes(p) | x.id]").fetchall()
+    ways = [above(vertex)[:end] for vertex in range(200) for end in range(2, len(above(vertex)) + 1)]
+    assert sorted(row[0] for row in rows) == sorted(ways)
+    assert 0 < len(runs) <= 10  # one for each length, none for each vertex
+
+
+def test_rows_say_where_paths_begin(tree: graphdb.Database) -> None:
+    text = "UNWIND [5, 150] AS k MATCH (x:V {id: k})-[r:UP*0..]->(y)-[:T]->(z:W) RETURN k, size(r), z.id"
+    assert " ON TRUE" not in str(tree.query("EXPLAIN " + text))
+    expected = [(k, steps, y % 7) for k in (5, 150) for steps, y in enumerate(above(k))]
+    assert Counter(tree.query(text)) == Counter(expected)
+
+
+def test_paths_of_one_label_are_joined_one_after_the_other(tree: graphdb.Database) -> None:
+    text = "MATCH (x:V {id: 150})-[:UP*]->(y), (y)<-[:UP*]-(z:V)-[:T]->(w) RETURN y.id, z.id, w.id"
+    steps = [line.split()[0] for line in str(tree.query("EXPLAIN " + text)).splitlines() if line[:1] not in ("", " ")]
+    assert [step for step in steps if step in ("match", "paths", "join")] == ["paths", "paths", "join"]
+    expected = []
+    for y in above(150)[1:]:
+        taken = {*above(150)[: above(150).index(y)]}  # each stands for the edge above it
+        for z in range(200):
+            if z != y and y in above(z) and taken.isdisjoint(above(z)[: above(z).index(y)]):
+                expected.append((y, z, z % 7))
+    assert Counter(tree.query(text)) == Counter(expected)

@@ -19,7 +19,9 @@ from graphdb.storage.graph.pcsr import Partition
 Ints = NDArray[np.int64]
 
 _ROOM = 1 << 12
-"""Paths that are materialized at a time."""
+"""Paths that are materialized at a time, at least."""
+_VERTICES = 1 << 20
+"""Vertices of paths that are materialized at a time, where many starts have some."""
 _EXACT = 2.0**53
 
 
@@ -117,8 +119,8 @@ class BreadthFirstSearch:
     def _materialized(self, start: int, ends: Ints, backwards: bool) -> Iterator[PathRows]:
         """Yield all shortest paths, materialized from each end back to the start."""
         partition = self._traversal.away if backwards else self._traversal.back
-        for end in ends.tolist():
-            for walks, edges in self._materialize(partition, end, int(self.depths[end]), None):
+        for length, alike in _by_length(ends, self.depths[ends]):
+            for _, walks, edges in self._enumerated(partition, alike, length, np.zeros(len(alike), np.bool_)):
                 if backwards:
                     yield of_one_length(walks, edges)
                 else:
@@ -128,12 +130,13 @@ class BreadthFirstSearch:
 
     def of_length(self, source: int, length: int, most: int | None) -> Iterator[PathRows]:
         """Yield the paths of a length from a vertex to the start, at most so many."""
-        step = self._traversal.step
+        step, longer = self._traversal.step, np.zeros(1, np.bool_)
         count = 0
-        for walks, edges in self._materialize(self._traversal.away, source, length, most):
-            count += len(walks)
+        for found, walks, edges in self._enumerated(self._traversal.away, np.array([source]), length, longer, most):
+            count += len(found)
             if step.materialized:
                 yield of_one_length(walks, edges)
+        self._longer = bool(longer[0]) or count == most
         if not step.materialized and count:
             ends = np.array([source]), self._queue[:1].copy()
             yield PathRows(*ends, np.array([length]), np.array([count]))
@@ -154,11 +157,38 @@ class BreadthFirstSearch:
             left -= min(found, 1) if step.groups else found
             length += 1
 
+    def every(self, sources: Ints, backwards: bool = False) -> Iterator[PathRows]:
+        """Yield all paths from some vertices (int64, unique) to the starts, or ``backwards`` from the starts to these:
+        one length after the other, of all at once.
+        """
+        step = self._traversal.step
+        partition = self._traversal.back if backwards else self._traversal.away
+        left = sources[self.depths[sources] >= 0]
+        length = step.low
+        while len(left) and length <= self._traversal.longest:
+            near = self.depths[left] <= length
+            here = left[near]
+            longer = np.zeros(len(here), np.bool_)
+            for ends, walks, edges in self._enumerated(partition, here, length, longer):
+                if backwards:
+                    ends, walks, edges = ends[:, ::-1], walks[:, ::-1], edges[:, ::-1] ^ 1
+                if step.materialized:
+                    yield of_one_length(walks, edges)
+                else:
+                    yield PathRows(ends[:, 0].copy(), ends[:, 1].copy(), np.full(len(ends), length))
+            left = np.concatenate([here[longer], left[~near]])
+            length += 1
+
     _longer = True
 
-    def _materialize(
-        self, partition: Partition, start: int, length: int, most: int | None
-    ) -> Iterator[tuple[Ints, Ints]]:
+    def _enumerated(
+        self, partition: Partition, starts: Ints, length: int, longer: NDArray[np.bool_], most: int | None = None
+    ) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """Yield the paths of a length from some vertices to the search's starts, at most so many: their first and last
+        nodes, and where the step is materialized all nodes and the codes of all edges.
+
+        ``longer`` says in the end from which of ``starts`` longer paths may lead.
+        """
         from graphdb.execute.paths import enumeration_kernels as kernels
 
         traversal = self._traversal
@@ -166,10 +196,12 @@ class BreadthFirstSearch:
         mode["SIMPLE WALK"] = kernels.SIMPLE_WALK
         row, only = np.array(partition.row, np.int64), traversal.code(partition)
         nodes, vertices, codes = (np.empty(length + 1, np.int64) for _ in range(3))
-        places, state = np.empty((length + 1, 3), np.int64), np.zeros(3, np.int64)
-        nodes[0], vertices[0], places[0, 0] = start, start % traversal.vertices, -1
-        room = _ROOM if most is None else min(most, _ROOM)
-        walks, edges = np.empty((room, length + 1), np.int64), np.empty((room, length), np.int64)
+        places, state = np.empty((length + 1, 3), np.int64), np.array([0, -1, 0])
+        room = max(_ROOM, min(len(starts), _VERTICES // (length + 1)))
+        room = room if most is None else min(most, room)
+        whole = room if traversal.step.materialized else 0
+        found = np.empty((room, 2), np.int64)
+        walks, edges = np.empty((whole, length + 1), np.int64), np.empty((whole, length), np.int64)
         done = False
         while not done and (most is None or most > 0):
             traversal.control.check()
@@ -181,11 +213,14 @@ class BreadthFirstSearch:
                 length,
                 mode[traversal.step.mode],
                 traversal.vertices,
+                starts,
+                longer,
                 nodes,
                 vertices,
                 codes,
                 places,
                 state,
+                found,
                 walks,
                 edges,
                 BUDGET,
@@ -195,6 +230,11 @@ class BreadthFirstSearch:
                 if most is not None:
                     full = min(full, most)
                     most -= full
-                yield walks[:full].copy(), edges[:full].copy()
+                yield found[:full].copy(), walks[:full].copy(), edges[:full].copy()
                 state[kernels.FOUND] = 0
-        self._longer = not done or bool(state[kernels.LONGER])
+
+
+def _by_length(ends: Ints, lengths: NDArray[np.int32]) -> Iterator[tuple[int, Ints]]:
+    """Yield each length with those of some vertices that have it."""
+    for length in np.unique(lengths).tolist():
+        yield length, ends[lengths == length]

@@ -38,6 +38,17 @@ class PathRows:
     def __len__(self) -> int:
         return len(self.sources)
 
+    def only(self, chosen: NDArray[np.bool_]) -> PathRows:
+        """Return some of its rows, which are all of one length."""
+        if chosen.all():
+            return self
+        at = np.flatnonzero(chosen)
+        ends = self.sources[at], self.targets[at], self.lengths[at]
+        if not len(self.walks):
+            return PathRows(*ends)
+        walks, codes = self.walks.reshape(len(self), -1)[at], self.codes.reshape(len(self), -1)[at]
+        return PathRows(*ends, None, self.starts[: len(at) + 1], walks.reshape(-1), codes.reshape(-1))
+
 
 def of_one_length(walks: Ints, edges: Ints) -> PathRows:
     """Paths of one length as rows, from int64 [paths, length + 1] vertices and int64 [paths, length] codes of edges."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,9 @@ from graphdb.execute.paths.bidirectional_bfs import shortest_paths_between
 from graphdb.execute.paths.path_rows import BLOCK, PathRows, gathered
 from graphdb.execute.paths.traversal import BUDGET, Traversal
 from graphdb.plan.executor import Control
-from graphdb.plan.paths import MAY_GO_BACK, PathStep
+from graphdb.plan.paths import EVERY, MAY_GO_BACK, PathStep
 from graphdb.storage.graph.data_graph import DataGraph
+from graphdb.storage.graph.pcsr import Partition
 
 Ints = NDArray[np.int64]
 
@@ -69,8 +71,9 @@ class Paths:
         return PathRows(found, found, np.zeros(len(found), np.int64))
 
     def every(self, sources: Ints | None, targets: Ints | None) -> Iterator[PathRows]:
-        """Yield all paths from some vertices (None: any that has one) to others (None: wherever they lead),
-        materialized: int64.
+        """Yield all paths from some vertices (None: any that has one) to others (None: wherever they lead).
+
+        Both are int64, unique.
         """
         self._begin(sources, targets)
         sources, targets = self._ends(sources, targets)
@@ -85,7 +88,7 @@ class Paths:
         else:
             search.start(targets, np.empty(0, np.bool_), 0)
         starts = np.concatenate([search.starts, search.reached]) if sources is None else sources
-        return self._folded(gathered(rows for start in starts.tolist() for rows in search.deepened(start)))
+        return self._folded(gathered(search.every(starts)))
 
     # --- from vertices to nodes and back
 
@@ -207,6 +210,9 @@ class Paths:
 
     def _between(self, sources: Ints, targets: Ints) -> Iterator[PathRows]:
         step = self._step
+        if step.count == EVERY and (functional := self._functional()):
+            yield from self._every_between(sources, targets, functional == "in")
+            return
         same = sources == targets
         if same.any():
             for vertex in sources[same].tolist():
@@ -230,6 +236,9 @@ class Paths:
             mine = ends[begin:end]
             if not step.single:
                 search.start(int(starts[begin]), wanted, 0)
+                if step.count == EVERY:
+                    yield from search.every(mine)
+                    continue
                 for source in mine.tolist():
                     yield from search.deepened(source)
                 continue
@@ -238,15 +247,33 @@ class Paths:
             yield from search.found(int(starts[begin]), mine, backwards)
             wanted[mine] = False
 
+    def _functional(self) -> Literal["", "out", "in"]:
+        """Return in which direction each node has one neighbour at most: there walks do not branch."""
+        ways: tuple[tuple[Literal["out", "in"], Partition], ...] = (
+            ("out", self._traversal.away),
+            ("in", self._traversal.back),
+        )
+        return next((way for way, partition in ways if partition.lengths().max(initial=0) <= 1), "")
+
+    def _every_between(self, sources: Ints, targets: Ints, backwards: bool) -> Iterator[PathRows]:
+        """Yield all paths between pairs of ends; from the sources, or ``backwards`` from the targets, none branches."""
+        starts, ends = (targets, sources) if backwards else (sources, targets)
+        search = BreadthFirstSearch(self._traversal, self._traversal.away if backwards else self._traversal.back)
+        search.start(np.unique(ends), np.empty(0, np.bool_), 0)
+        pairs = np.sort(sources * self._traversal.nodes + targets)
+        for rows in search.every(np.unique(starts), backwards):
+            found = rows.sources * self._traversal.nodes + rows.targets
+            places = np.minimum(np.searchsorted(pairs, found), len(pairs) - 1)
+            yield rows.only(pairs[places] == found)
+
     def _same(self, vertex: int) -> Iterator[PathRows]:
         """Yield the paths from a vertex to itself: of no edge, or the shortest ways round."""
-        step = self._step
+        step, alone = self._step, np.array([vertex])
         if not step.single:
             search = BreadthFirstSearch(self._traversal, self._traversal.back)
             search.start(vertex, np.empty(0, np.bool_), 0)
-            yield from search.deepened(vertex)
+            yield from search.every(alone) if step.count == EVERY else search.deepened(vertex)
             return
-        alone = np.array([vertex])
         if step.low == 0:
             count = np.ones(1, np.int64) if step.groups and not step.materialized else None
             yield PathRows(alone, alone, np.zeros(1, np.int64), count, np.array([0, 1]), alone)

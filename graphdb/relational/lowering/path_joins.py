@@ -8,6 +8,7 @@ there are, any shortest path will do for all of them, and where one end is enoug
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -73,8 +74,9 @@ class Searches(PathEdges):
             return None
         steps, beside = self._ordered(split, steps, matches, left)
         later = later.union(*beside)
-        if not any(beside) and len(parts := self._parts_of(split.plain)) > 1:
-            return self._one_by_one(left, split, steps, parts, later, drops, least)
+        parts = self._parts_of(split.plain)
+        if _in_any_order(split.paths, beside) and parts and len(parts) + len(split.paths) > 2:
+            return self._one_by_one(left, split, steps, beside, parts, later, drops, least)
         relation: Relation | None = self._around(left, split, later.union(*map(split.asked, split.paths)))
         for number, (path, step) in enumerate(zip(split.paths, steps, strict=True)):
             used = later.union(*map(split.asked, split.paths[number + 1 :]))
@@ -105,38 +107,47 @@ class Searches(PathEdges):
         relation: Relation,
         split: Split,
         steps: Sequence[PathStep],
+        beside: Sequence[set[str]],
         parts: list[Component],
         later: set[str],
         drops: bool,
         least: Collection[str],
     ) -> Relation | None:
         """Join rows with components and paths, each from what is known by then: no product of a path's ends is made."""
-        conditions, paths = Conditions.of(split.plain), [*zip(split.paths, steps, strict=True)]
+        conditions, others = Conditions.of(split.plain), _apart_from(split.paths, beside)
+        paths = [*zip(split.paths, steps, others, strict=True)]
+        later = later.union(*others)
         free = dict(split.free)
         for part in parts:
-            for name in {end for path, _ in paths for end in (path.left, path.right)} & part.names:
+            for name in {end for path, *_ in paths for end in (path.left, path.right)} & part.names:
                 span = part.paths[0][1].span
                 free[name] = ast.MatchClause(
                     tuple(part.of(name)), where=all_hold(conditions.about(name), span), span=span
                 )
         while paths or parts:
             near = [part for part in parts if part.names & relation.variables.keys()]
+            near = near or [part for part in parts if conditions.equate(part.names, relation.variables)][:1]
             begun = min(paths, key=lambda path: -len(_ends(path[0]) & relation.variables.keys()), default=None)
             if not near and (begun is None or not _ends(begun[0]) & relation.variables.keys()) and parts:
-                near = [min(parts, key=lambda part: self._size_of(part, split.plain, conditions))]
+                part = min(parts, key=lambda part: self._size_of(part, split.plain, conditions))
+                begun = min(paths, key=lambda path: self._size_of_ends(path[0], split), default=None)
+                if begun is None or self._size_of_ends(begun[0], split) >= self._size_of(part, split.plain, conditions):
+                    near = [part]
             if near:
                 parts = [part for part in parts if part not in near]
                 matches = conditions.clauses(near, split.plain, relation.variables)
             elif begun is not None:
                 paths.remove(begun)
             used = later | conditions.names
-            used = used.union(*(part.names for part in parts), *(split.asked(path) for path, _ in paths))
+            used = used.union(*(part.names for part in parts), *(split.asked(path) for path, *_ in paths))
             if near:
                 relation = self._with_plain(relation, matches, used)
                 continue
             assert begun is not None
             ends = _ends(begun[0]) - relation.variables.keys()
-            found = self._joined_path(relation, *begun, free, used, drops, (), least)
+            path, step, unlike = begun
+            taken = unlike & relation.variables.keys()
+            found = self._joined_path(relation, path, step, free, used, drops, taken, least)
             if found is None:
                 return None
             relation = found
@@ -147,7 +158,15 @@ class Searches(PathEdges):
 
     def _size_of(self, part: Component, plain: Sequence[ast.MatchClause], conditions: Conditions) -> float:
         """Return how many vertices the most selective vertex of a component may be."""
-        bound = self._bound(Conditions([*conditions.waiting]).clauses([part], plain, ()), UNIT)
+        return self._fewest(Conditions([*conditions.waiting]).clauses([part], plain, ()))
+
+    def _size_of_ends(self, path: Path, split: Split) -> float:
+        """Return how many vertices the more selective end of a path may be, of those that nothing else holds."""
+        return min((self._fewest([split.free[end]]) for end in _ends(path) & split.free.keys()), default=math.inf)
+
+    def _fewest(self, matches: Sequence[ast.MatchClause]) -> float:
+        """Return how many vertices the most selective vertex of plain clauses may be."""
+        bound = self._bound(matches, UNIT)
         return min(estimate(self._pattern_of(bound, Wanted((), (), True, None)), self._snapshot.graph).sizes)
 
     def _ordered(
@@ -388,6 +407,19 @@ def _selected_last(paths: Sequence[Path], steps: Sequence[PathStep], differ: Seq
         )
 
     return sorted(range(len(paths)), key=lambda i: paths[i].pattern.selector is not ALL_PATHS and waits(i))
+
+
+def _in_any_order(paths: Sequence[Path], beside: Sequence[set[str]]) -> bool:
+    """Whether paths may be searched for in any order: none has a selector, or must not take edges that are plain."""
+    chosen = [path.pattern.selector is ALL_PATHS for path in paths]
+    edges = {path.edges for path, whole in zip(paths, chosen, strict=True) if whole}
+    return all(not names or (whole and names <= edges) for names, whole in zip(beside, chosen, strict=True))
+
+
+def _apart_from(paths: Sequence[Path], beside: Sequence[set[str]]) -> list[set[str]]:
+    """Return of each path the edges of others that it must not take, whichever of two is searched for first."""
+    back = [{other.edges for other, names in zip(paths, beside, strict=True) if path.edges in names} for path in paths]
+    return [names | others for names, others in zip(beside, back, strict=True)]
 
 
 def _overlap(some: tuple[int, ...] | None, others: tuple[int, ...] | None) -> bool:

@@ -68,6 +68,11 @@ class Conditions:
         """Return the conditions on one variable alone; they go on waiting."""
         return [c for _, c in self.waiting if free_variables(c) == {name} and not any(subqueries_in(c))]
 
+    def equate(self, names: Collection[str], known: Collection[str]) -> bool:
+        """Whether something of variables ``names`` must equal something of others that are known."""
+        equal = (free_variables(c) for _, c in self.waiting if isinstance(c, ast.Comparison) and c.operators == ("=",))
+        return any(some & {*names} and some & {*known} and some <= {*names, *known} for some in equal)
+
     def clauses(
         self, chosen: Sequence[Component], plain: Sequence[ast.MatchClause], known: Collection[str]
     ) -> list[ast.MatchClause]:

@@ -155,7 +155,7 @@ class StepRun(PathBase):
         if path.only:
             yield self._along(path).reached(starts, ends)
         elif path.count == EVERY:
-            yield from self._along(replace(path, materialized=True)).every(starts, ends)
+            yield from self._along(path).every(starts, ends)
         elif path.cost is None and starts is not None and ends is not None and len(starts) * len(ends) <= _FEW_PAIRS:
             yield from self._along(path).between(np.repeat(starts, len(ends)), np.tile(ends, len(starts)))
         elif path.single or path.cost is not None:
