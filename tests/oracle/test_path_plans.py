@@ -98,6 +98,7 @@ MATCH (a)-[:F]->(b) MATCH p = (a)-[:E*]->(b) RETURN a.id, b.id, [x IN nodes(p) |
 UNWIND [0, 1, 7] AS i MATCH (a:N {id: i})-[r:E*0..]->(b)<-[:F]-(c) RETURN i, size(r), c.id
 UNWIND [[0, 1], [2, 2]] AS i MATCH (a:N), (b:N) WHERE a.id = i[0] AND b.id = i[1] MATCH p = (a)-[:E*]-(b) RETURN i, length(p)
 MATCH (a {id: 0})-[:E*]->(b:N), (b)<-[:E*]-(c)-[:F]->(d) RETURN c.id, d.id, count(*)
+MATCH p = SIMPLE (a)-[:E|F]-{3}(a) RETURN a.id, count(*)
 MATCH (a {id: 0})-[q:E*]->(b), (b)-[r:E*]->(c), (c)-[:E*]-(d {id: 1})-[:F]->() RETURN size(q), size(r), c.id""".splitlines()
 
 
