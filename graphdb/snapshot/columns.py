@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -234,6 +235,32 @@ class ValueColumn:
         return self.subjects is None and self.places is None
 
 
+def read_column(connection: Connection, ids: verify.Ids, label: int, value_sql: str, pieces: int) -> ValueColumn | None:
+    """Read the values of a property as :func:`read_columns` does, those of one range of vertices after the other, so
+    that little more memory is needed than the column takes.
+
+    None where there are none, they do not take the same number of bytes each, or the vertices lie far apart.
+    """
+    table = _TABLE.format(label)
+    [(first, last, count)] = connection.rows(f"SELECT min(subject), max(subject), count(*) FROM {table}")
+    if not count or (span := last - first + 1) > _SPREAD * count:
+        return None
+    bounds = [first + span * piece // pieces for piece in range(pieces + 1)]
+    data, valid, type = np.empty(0), np.zeros(span, bool), arrow.NULL
+    for begin, end in pairwise(bounds):
+        where = f"{table} AND subject BETWEEN {begin} AND {end - 1}"
+        found = _read_columns(connection, ids, [label], where, value_sql, sys.maxsize)
+        assert found is not None
+        vertices, there = found[0].rows()
+        part = there.combine_chunks() if isinstance(there, arrow.ChunkedArray) else there
+        if part.data is None or part.offsets is not None or part.children:
+            return None
+        if not len(data):
+            data, type = np.zeros((span, *part.data.shape[1:]), part.data.dtype), part.type
+        data[vertices - first], valid[vertices - first] = part.data, part.is_valid()
+    return ValueColumn(first, None, arrow.Array(type, span, None if valid.all() else valid, data), None)
+
+
 def read_columns(
     connection: Connection, ids: verify.Ids, labels: Sequence[int], value_sql: str, memory: int
 ) -> list[ValueColumn] | None:
@@ -255,7 +282,18 @@ def read_columns(
     StorageError
         The file is damaged.
     """
-    table = f"_graphdb.triple WHERE label IN ({', '.join(map(str, labels))}) AND object >= {LITERAL_BASE}"
+    table = _TABLE.format(", ".join(map(str, labels)))
+    return _read_columns(connection, ids, labels, table, value_sql, memory)
+
+
+_TABLE = f"_graphdb.triple WHERE label IN ({{}}) AND object >= {LITERAL_BASE}"
+"""The values of properties: of vertices that have some."""
+
+
+def _read_columns(
+    connection: Connection, ids: verify.Ids, labels: Sequence[int], table: str, value_sql: str, memory: int
+) -> list[ValueColumn] | None:
+    """Return what :func:`read_columns` does, of the triples of a ``table``."""
     several = len(labels) > 1
     triples = connection.arrow(f"SELECT subject, object{', label' if several else ''} FROM {table}")
     subjects, literals = values(triples.column("subject")), values(triples.column("object"))

@@ -1,7 +1,8 @@
 """Properties as arrays in memory: what a query reads of vertices that it has found.
 
-Those used last stay, as many as the budget takes.  They are read from the literal table when a query first asks for
-more than a handful of vertices, which are looked up in the file, and followed when single vertices change.
+Those used last stay, as many as the budget takes; others of numbers, times and the like are mapped from a file.  They
+are read from the literal table when a query first asks for more than a handful of vertices, which are looked up in the
+file, and followed when single vertices change.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from numpy.typing import NDArray
 
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.duckdb.fetch import rows_of
-from graphdb.common.values.types import VALUE, Type, literal_sql
-from graphdb.snapshot.columns import ValueColumn, read_columns
+from graphdb.common.values.types import VALUE, Base, Type, literal_sql
+from graphdb.snapshot.columns import ValueColumn, read_column, read_columns
 from graphdb.snapshot.property_types import Changed, PropertyTypes, exact_only, most_reread
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
@@ -29,7 +30,8 @@ SMALL = 2_000_000
 _LEAST_BYTES = 8
 """Bytes of memory that a value takes at least, …"""
 _READ_BYTES = 64
-"""… and while more than :data:`SMALL` are read: a property that would take more than the memory is left to DuckDB."""
+"""… and while more than :data:`SMALL` are read at once: texts that would take more than the memory are left to DuckDB,
+others are read in pieces."""
 
 _VALUE_BYTES = 16
 """Bytes that a value takes as a rule: a number, or a short text with its place."""
@@ -50,8 +52,14 @@ them 50 to 100, …"""
 _LARGE = 50_000
 """… and values that are read sooner."""
 
+_PIECE = 500_000
+"""Values that are read at once of those that are read in pieces: to begin a piece takes some milliseconds."""
+
 _SMALL = 4096
 """Values up to which a property is read together with others."""
+
+_OF_ONE_SIZE = frozenset((Base.BOOLEAN, Base.INTEGER, Base.DECIMAL, Base.FLOAT, Base.DATE, Base.DATETIME))
+"""Types all of whose values take the same number of bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +124,13 @@ class PropertyArrays(PropertyTypes):
             return False
         if not label.triples or label.max_values != 1 or self.type_of(label) == VALUE:
             return False
-        return label.triples * (_LEAST_BYTES if label.triples <= SMALL else _READ_BYTES) <= self._memory
+        if label.triples * (_LEAST_BYTES if label.triples <= SMALL else _READ_BYTES) <= self._memory:
+            return True
+        return self._in_pieces(label) and (label.triples * _LEAST_BYTES <= self._memory or self._persisted.may_map)
+
+    def _in_pieces(self, label: EdgeLabel) -> bool:
+        """Whether the values of a property are read in pieces: they are many, and all take the same number of bytes."""
+        return label.triples * _READ_BYTES > self._memory and self.type_of(label).base in _OF_ONE_SIZE
 
     def fit_together(self, labels: Collection[EdgeLabel]) -> bool:
         """Whether some properties may be read all at once: they have not many values, or are arrays that fit."""
@@ -164,11 +178,18 @@ class PropertyArrays(PropertyTypes):
             value_sql = literal_sql("l", self.type_of(label))
 
             def read() -> ValueColumn | None:
+                if self._in_pieces(label):
+                    pieces = -(-label.triples // _PIECE)
+                    column = read_column(self._connection, self._ids, label.id, value_sql, pieces)
+                    if column is not None:
+                        return column
                 found = read_columns(self._connection, self._ids, [label.id], value_sql, self._memory)
                 return None if found is None else found[0]
 
             column = self._persisted.get_or_derive(self._key(label), read)
-            if column is None or column.nbytes > self._memory:
+            if column is not None and column.nbytes > self._memory and not self._persisted.has(self._key(label)):
+                column = self._persisted.mapped(self._key(label), column)
+            if column is None:
                 self._large.add(label.id)
                 return None
             cached = _Cached(column, self._type(label))
@@ -214,7 +235,7 @@ class PropertyArrays(PropertyTypes):
             id = next(iter(self._arrays))
             column = self._arrays.pop(id).column
             self._bytes -= column.nbytes
-            if column.nbytes > SMALL * _LEAST_BYTES:
+            if column.nbytes > SMALL * _LEAST_BYTES and not self._persisted.may_map:
                 self._left[id] += 1
                 if self._left[id] >= _OFTEN:
                     self._large.add(id)

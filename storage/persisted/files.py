@@ -22,13 +22,15 @@ import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.storage.compile.cache import FRESH, is_private
 from graphdb.storage.persisted.packing import packed, unpacked
+
+T = TypeVar("T")
 
 _HEAD = struct.Struct("<16s32sQQ16s48x")
 """What it is, the digest of the description, its length, the sum of the arrays, when they were known to be whole."""
@@ -117,6 +119,35 @@ def read(folder: Path, name: str) -> Any:
         return None
     finally:
         os.close(descriptor)
+
+
+def mapped(folder: Path, value: T) -> T | None:
+    """Return a value whose arrays lie in a file without a name, which goes with them; None where they cannot.
+
+    The system writes such a file as it likes, and may take back the memory that its pages are in.
+
+    Raises
+    ------
+    NotPackable
+        The value cannot be written.
+    OSError
+        The disk is full, or nothing can be written there.
+    """
+    description, arrays = packed(value)
+    size = sum(_aligned(array.nbytes) for array in arrays)
+    if size < _MAPPED or len(_maps) >= _MOST_MAPPED:
+        return None
+    with tempfile.TemporaryFile(dir=folder) as file:
+        for array in map(np.ascontiguousarray, arrays):
+            file.write(_bytes(array).data)
+            file.write(bytes(_aligned(array.nbytes) - array.nbytes))
+        file.flush()
+        _maps.add(memory := mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY))
+    found, at = [], 0
+    for array in arrays:
+        found.append(_array(memory, 0, array.dtype.str, array.shape, at))
+        at += _aligned(array.nbytes)
+    return cast(T, unpacked(description, found))
 
 
 def _note_whole(path: Path) -> None:

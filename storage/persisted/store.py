@@ -15,6 +15,10 @@ that of a graph of the same size in any case.
 What was derived belongs to one state of the graph (:class:`StateStructures`), and is forgotten with the first change of
 it, or when a transaction is rolled back.  Where this process has changed the graph, as a load does, nothing is found;
 what was derived since the last change is written when the file is closed, after a checkpoint.
+
+A structure that is derived a second time of the same state did not fit into the memory for such.  It is written to a
+file without a name, and mapped from there on: the system may take back the memory that its pages are in, and whoever
+drops the structure and asks for it again need not derive it a third time.
 """
 
 from __future__ import annotations
@@ -87,6 +91,8 @@ class PersistedStructures:
         Held while a statement runs.
     checkpoint
         Writes what is in the log to the file; False where the file then has another state than memory.
+    spill
+        The folder for what does not fit into memory; None for that of the file.
 
     Raises
     ------
@@ -100,14 +106,18 @@ class PersistedStructures:
         unchanged: Callable[[], bool],
         lock: threading.RLock,
         checkpoint: Callable[[], bool] = lambda: False,
+        spill: str | None = None,
     ) -> None:
         self._path = path
+        self._spill = None if path is None else Path(spill or os.path.dirname(os.path.abspath(path)))
         self._unchanged = unchanged
         self._lock = lock
         self._checkpoint = checkpoint
         self._most = 0 if path is None else most_bytes()
         self._stamp = stamp_of(path) if path is not None and self._most else None
         self._stopped = not self._most
+        self._depends = False
+        """Whether what is derived depends on what was not described."""
         self._now: weakref.ref[StateStructures] | None = None
         """Those of the present state, which its snapshot has."""
         if not self._stopped:
@@ -125,7 +135,20 @@ class PersistedStructures:
 
     def stop(self) -> None:
         """Persist nothing more: what is derived depends on what was not described."""
-        self._stamp, self._stopped = None, True
+        self._stamp, self._stopped, self._depends = None, True, True
+
+    def may_map(self, state: StateStructures) -> bool:
+        """Whether structures of a state that do not fit into memory may be mapped."""
+        return self._spill is not None and not self._depends and self._is_present(state)
+
+    def mapped(self, value: T) -> T | None:
+        """Return a structure whose arrays are mapped from a file; None where that is not possible, or not worth it."""
+        if self._spill is None:
+            return None
+        with suppress(OSError, NotPackable):
+            if files.size_of(value) <= _free(self._spill) // _SHARE_OF_FREE:
+                return files.mapped(self._spill, value)
+        return None
 
     def may_find(self, state: StateStructures) -> bool:
         """Whether structures of a state may have been persisted: it is what the file had when it was opened."""
@@ -230,6 +253,15 @@ class StateStructures:
         self._names: frozenset[str] = frozenset()
         self._fresh: dict[tuple[Any, ...], tuple[weakref.ref[Any], float]] = {}
         """What was derived here and took a while, by key, and how many seconds that was."""
+        self._derived: set[tuple[Any, ...]] = set()
+        """Keys of what was derived here and took a while."""
+        self._mapped: dict[tuple[Any, ...], Any] = {}
+        """What did not fit into memory: arrays that are mapped take none that the system could not have back."""
+
+    @property
+    def may_map(self) -> bool:
+        """Whether structures that do not fit into memory may be mapped."""
+        return self._owner.may_map(self)
 
     @property
     def possible(self) -> bool:
@@ -247,22 +279,41 @@ class StateStructures:
                     self._names = frozenset(name for name in names if name.startswith(self.prefix))
 
     def get_or_derive(self, key: tuple[Any, ...], derive: Callable[[], T]) -> T:
-        """Return the structure of a key, of numbers and words: that of a process before, or one that is derived."""
+        """Return the structure of a key, of numbers and words: that of a process before, or one that is derived.
+
+        One that is derived a second time did not fit into memory: it is :meth:`mapped`.
+        """
         found: T | None = self.find(key)
         if found is not None:
             return found
         started = time.perf_counter()
         value = derive()
         if (seconds := time.perf_counter() - started) >= SLOW:
+            if key in self._derived:
+                value = value if (found := self.mapped(key, value)) is None else found
+            self._derived.add(key)
             self.note(key, value, seconds)
         return value
 
+    def mapped(self, key: tuple[Any, ...], value: T) -> T | None:
+        """Return the structure of a key with its arrays mapped from a file, as it is found from now on; None where that
+        is not possible, or not worth it.
+        """
+        found = self._owner.mapped(value) if self.may_map and _is_plain(key) else None
+        if found is not None:
+            self._mapped[key] = found
+        return found
+
     def find(self, key: tuple[Any, ...]) -> Any:
-        """Return the structure of a key that a process before has persisted; None where none has."""
+        """Return the structure of a key that is mapped, or that a process before has persisted; None without one."""
+        if key in self._mapped and self.may_map:
+            return self._mapped[key]
         return files.read(FOLDER.folder(), self.prefix + _digest(key)) if self.has(key) else None
 
     def has(self, key: tuple[Any, ...]) -> bool:
-        """Whether a process before has persisted the structure of a key."""
+        """Whether :meth:`find` finds the structure of a key."""
+        if key in self._mapped:
+            return self.may_map
         if not self._names or not _is_plain(key) or self.prefix + _digest(key) not in self._names:
             return False
         return self._owner.may_find(self)

@@ -135,7 +135,7 @@ class State:
         alone = path == ":memory:" or shared is not None or untrusted
         try:
             self.persisted = PersistedStructures(
-                None if alone else path, self._as_opened, self.connection.lock, self._checkpoint
+                None if alone else path, self._as_opened, self.connection.lock, self._checkpoint, spill
             )
             """What was derived of the file when it was open before."""
             if path != ":memory:":
