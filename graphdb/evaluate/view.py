@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.errors import ExecutionError
 from graphdb.common.values.literals import value_of
@@ -30,10 +31,14 @@ _TOGETHER = 64
 """Pairs of vertices between which edges are looked for together, at most."""
 _TEXT = EXACT_ONLY | 1 << Kind.DATE | 1 << Kind.DATETIME | 1 << Kind.ZONED | 1 << Kind.TIME
 """Kinds, as a bit mask, whose values are read from their text."""
+_COLUMNS = {1 << Kind.INTEGER, 1 << Kind.STRING, 1 << Kind.DOUBLE, 1 << Kind.BOOLEAN}
+"""Kinds of a property's values, as a bit mask, that its column has as Python does."""
 _WANTED = "_graphdb_wanted"
 _READ = (Kind.INTEGER, Kind.DOUBLE, Kind.BOOLEAN, Kind.DECIMAL)
 """Kinds whose values Python has as SQL does; the others are read from their text."""
 _FACTS = f"l.lexical, l.datatype, l.language, l.kind, {', '.join(VALUE_SQL[kind].format('l') for kind in _READ)}"
+_APART = 6
+"""Literals that are looked for one by one."""
 _FEW = 32
 """Vertices that are listed one by one: SQL that is planned sooner than a join."""
 
@@ -197,6 +202,12 @@ class View:
         return rows
 
     def _read_literals(self, ids: list[int]) -> None:
+        if len(ids) <= _APART:  # one by one: DuckDB unpacks those between them otherwise
+            sql = " UNION ALL ".join(
+                f"SELECT l.id, {_FACTS} FROM _graphdb.literal l WHERE l.id = $id{i}" for i in range(len(ids))
+            )
+            self._literals.update(self._fact_rows(sql, {f"id{i}": id for i, id in enumerate(ids)}))
+            return
         with self._among("l.id", ids) as (among, given):
             for id, fact in self._fact_rows(f"SELECT l.id, {_FACTS} FROM _graphdb.literal l WHERE {among}", given):
                 self._literals[id] = fact
@@ -258,9 +269,25 @@ class View:
         label = key if isinstance(key, int) else self._context.property_id(key)
         self.check(vertex, node)
         values = self.values(vertex.id, label)
-        if values is None and (vertex.id, label) in self._values:
+        if values is None and ((vertex.id, label) in self._values or self._gathered(vertex.id, label)):
             return self._values[vertex.id, label]
         return value_of_facts(self.facts(vertex, node).get(label) if values is None else values)
+
+    def _gathered(self, vertex: int, label: int) -> bool:
+        """Read a property of the vertices that wait, this one among them, where it is a column; whether it is.
+
+        To read it takes less than to look for all facts of these vertices, which other questions may still do.
+        """
+        stored = self._context.stored
+        found = stored.names.edge_labels.get(label)
+        if found is None or found.kinds not in _COLUMNS or not stored.properties.in_memory(found):
+            return False
+        wanted = [id for id in self._waiting | {vertex} if id < LITERAL_BASE and id not in self._facts]
+        ids = arrow.numbers(np.array(wanted, np.int64))
+        self._values.update(
+            zip([(id, label) for id in wanted], arrow.pylist(stored.properties.gather(found, ids)), strict=True)
+        )
+        return vertex < LITERAL_BASE
 
     def properties(self, value: Vertex | Edge, node: ast.Expression | None = None) -> dict[str, Any]:
         """Return all properties by their written names."""
@@ -330,27 +357,40 @@ class View:
         self, label: int, pairs: Sequence[tuple[int, int]] | None = None
     ) -> dict[tuple[int, int], Ordinals]:
         """Read the edges of a label that have rows of their own: between some ends, or all."""
-        given, some = {"label": label}, []
-        for i, (start, end) in enumerate(pairs or ()):
-            given |= {f"start{i}": start, f"end{i}": end}
-            some.append(f"(e.subject = $start{i} AND e.object = $end{i})")
-        among = f" AND ({' OR '.join(some)})" if some else ""
-        where = f"WHERE e.label = $label{among}"
+        given, among = {"label": label}, ""
+        for side in (0, 1) if pairs is not None else ():
+            ids = {f"{'se'[side]}{i}": id for i, id in enumerate({pair[side] for pair in pairs or ()})}
+            given |= ids
+            among += f" AND e.{('subject', 'object')[side]} IN ({', '.join(f'${name}' for name in ids)})"
+        where, wanted = f"WHERE e.label = $label{among}", None if pairs is None else frozenset(pairs)
         found: dict[tuple[int, int], Ordinals] = {}
         rows = self._connection.rows(
             f"SELECT e.subject, e.object, e.ordinal FROM _graphdb.edge e {where} ORDER BY e.ordinal ASC", given
         )
         for start, end, ordinal in rows:
-            found.setdefault((start, end), {})[ordinal] = {}
-        if rows:
-            for start, end, ordinal, key, fact in self._fact_rows(
-                f"SELECT e.subject, e.object, e.ordinal, e.key, {_FACTS} FROM _graphdb.edge_property e"
-                f" JOIN _graphdb.literal l ON l.id = e.value {where}",
-                given,
-            ):
-                facts = found[start, end][ordinal]
-                facts[key] = (*facts.get(key, ()), fact)
+            if wanted is None or (start, end) in wanted:  # each end among those of all is soon looked for
+                found.setdefault((start, end), {})[ordinal] = {}
+        for start, end, ordinal, key, fact in self._described_facts(where, given, wanted) if found else ():
+            facts = found[start, end][ordinal]
+            facts[key] = (*facts.get(key, ()), fact)
         return found
+
+    def _described_facts(
+        self, where: str, given: Mapping[str, int], wanted: frozenset[tuple[int, int]] | None
+    ) -> Iterable[tuple[int, int, int, int, Fact]]:
+        """Return start, end, ordinal, key and value of the properties of edges: of some pairs of vertices, or all.
+
+        Of some the literals are looked for by their ids, once these are known: a join reads many more.
+        """
+        columns = "e.subject, e.object, e.ordinal, e.key"
+        if wanted is None:
+            sql = f"SELECT {columns}, {_FACTS} FROM _graphdb.edge_property e JOIN _graphdb.literal l ON l.id = e.value"
+            return self._fact_rows(f"{sql} {where}", given)
+        rows = self._connection.rows(f"SELECT {columns}, e.value FROM _graphdb.edge_property e {where}", given)
+        rows = [row for row in rows if row[:2] in wanted]
+        if unknown := sorted({row[-1] for row in rows} - self._literals.keys()):
+            self._read_literals(unknown)
+        return [(*row[:-1], self._literals[row[-1]]) for row in rows]
 
     def parallel(self, label: int, start: int, end: int) -> list[Edge]:
         """Return the edges that one triple stands for."""

@@ -56,7 +56,7 @@ NewRun: TypeAlias = Callable[[Mapping[str, object], float | None, Deleted | None
 """Makes what runs one reading query, with these parameters, within so many seconds, after what was deleted, and with or
 without care for numbers out of range."""
 
-LEAST = 64
+LEAST = 256
 """Rows that are worth writing by sets: for fewer, its SQL takes longer to plan than they take one by one."""
 
 

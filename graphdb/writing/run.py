@@ -61,7 +61,7 @@ class Writing(Explaining):
                 self._work = Work(self._context, self._tables, update, Naming(self._context, update), self._materialize)
                 self._writer = RowWriter(self._work)
                 self._reader = RowReader(self._writer, LEAST)
-                self._row_merge = RowMerge(self._work, self._writer, self._matches)
+                self._row_merge = RowMerge(self._work, self._writer, self._reader, self._matches)
                 results = [self._part(part) for part in self.parts]
                 self._write()
                 self._finish()

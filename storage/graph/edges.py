@@ -153,19 +153,70 @@ class EdgeTable:
         edges
             [edges] each: the same of all edges that these triples stand for now, and their ordinals.
         """
-        first, count = self.find(*triples)
-        there = first >= 0
-        _, gone = spread(first[there], count[there], int(count[there].sum()))
-        ordinals = np.zeros(len(self), np.int64) if self.ordinals is None else self.ordinals.astype(np.int64)
-        columns = [np.delete(each, gone) for each in (self.kind, self.starts, self.ends, ordinals)]
-        labels, *others = (each[np.lexsort(edges[::-1])] for each in edges)
-        come = [np.searchsorted(self.labels, labels), *others]
-        places = [_place(columns[:3], row) for row in zip(*come[:3], strict=True)]
-        kind, starts, ends, ordinals = (
-            np.insert(column, places, new.astype(column.dtype)) for column, new in zip(columns, come, strict=True)
-        )
-        own = ordinals.astype(np.min_scalar_type(ordinals.max())) if ordinals.any() else None
-        return EdgeTable._of(self.labels, kind, starts, ends, own, vertices)
+        found, columns = self.find(*triples), (self.kind, self.starts, self.ends)
+        written = (np.searchsorted(self.labels, triples[0]), *triples, *found)
+        now: dict[tuple[int, ...], list[int]] = {}
+        for label, start, end, ordinal in zip(*(column.tolist() for column in edges), strict=True):
+            now.setdefault((label, start, end), []).append(ordinal)
+        splices = []
+        for kind, label, start, end, first, count in sorted(zip(*(each.tolist() for each in written), strict=True)):
+            place, gone = (first, count) if first >= 0 else (_place(columns, (kind, start, end)), 0)
+            come = sorted(now.get((label, start, end), ()))
+            had = [0] * gone if self.ordinals is None else self.ordinals[place : place + gone].tolist()
+            if come != had:
+                splices.append(_Splice(kind, start, end, place, gone, tuple(come)))
+        if not splices:  # properties alone were written
+            return self
+        return self._spliced(splices, vertices)
+
+    def _spliced(self, splices: Sequence[_Splice], vertices: int) -> EdgeTable:
+        """Return the table in which some triples, in order, have other edges: what is between them is copied."""
+        every = [(each.place, each.gone, each) for each in splices]
+        starts = _replaced(self.starts, [(place, gone, [each.start] * len(each.come)) for place, gone, each in every])
+        ends = _replaced(self.ends, [(place, gone, [each.end] * len(each.come)) for place, gone, each in every])
+        kind = np.zeros(len(starts), np.int64)
+        if len(self.labels) > 1:
+            kind = _replaced(self.kind, [(place, gone, [each.kind] * len(each.come)) for place, gone, each in every])
+        ordinals = self._spliced_ordinals(splices)
+        runs, offsets, moved, begin = self._runs.copy(), self._offsets.copy(), 0, 0
+        for each in splices:
+            runs[each.kind + 1 :] += each.triples
+            if len(offsets):
+                at = each.kind * (vertices + 1) + each.start + 1
+                offsets[begin:at] += moved
+                moved, begin = moved + each.triples, at
+        offsets[begin:] += moved
+        if ordinals is None:
+            first, starts_of, ends_of = np.arange(len(starts) + 1), starts, ends
+        else:
+            first, starts_of, ends_of = self._spliced_triples(splices)
+        return EdgeTable(self.labels, kind, starts, ends, ordinals, first, runs, offsets, starts_of, ends_of)
+
+    def _spliced_ordinals(self, splices: Sequence[_Splice]) -> NDArray[np.integer[Any]] | None:
+        """Return the ordinals of edges, those of some triples for others; None where all are 0."""
+        most = max((ordinal for each in splices for ordinal in each.come), default=0)
+        if self.ordinals is None and not most:
+            return None
+        own = np.zeros(len(self), np.uint8) if self.ordinals is None else self.ordinals
+        own = own.astype(np.promote_types(own.dtype, np.min_scalar_type(most)), copy=False)
+        found = _replaced(own, [(each.place, each.gone, each.come) for each in splices])
+        most = int(found.max(initial=0))
+        return found.astype(np.min_scalar_type(most), copy=False) if most else None
+
+    def _spliced_triples(self, splices: Sequence[_Splice]) -> tuple[Ints, NDArray[Any], NDArray[Any]]:
+        """Return the first edge of each triple, and the ends of each, where some triples have other edges."""
+        places = np.searchsorted(self._first, [each.place for each in splices]).tolist()
+        every = [(place, each.gone > 0, each) for place, each in zip(places, splices, strict=True)]
+        starts_of = _replaced(self._starts_of, [(at, gone, [each.start][: len(each.come)]) for at, gone, each in every])
+        ends_of = _replaced(self._ends_of, [(at, gone, [each.end][: len(each.come)]) for at, gone, each in every])
+        found, moved, begin, done = np.empty(len(starts_of) + 1, np.int64), 0, 0, 0
+        for at, gone, each in every:
+            np.add(self._first[begin:at], moved, out=found[done : (done := done + at - begin)])
+            if each.come:
+                found[done], done = each.place + moved, done + 1
+            moved, begin = moved + len(each.come) - each.gone, at + gone
+        np.add(self._first[begin:], moved, out=found[done:])
+        return found, starts_of, ends_of
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -259,6 +310,35 @@ class EdgeTable:
             mask[side[parallel]] = True
             masks.append(mask)
         return masks[0], masks[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Splice:
+    """A triple that has other edges by now."""
+
+    kind: int
+    start: int
+    end: int
+    place: int
+    """Where its edges stand, or would stand, …"""
+    gone: int
+    """… how many it had there, …"""
+    come: tuple[int, ...]
+    """… and the ordinals of those that it has."""
+
+    @property
+    def triples(self) -> int:
+        """How many triples more there are."""
+        return bool(self.come) - bool(self.gone)
+
+
+def _replaced(column: NDArray[Any], parts: Sequence[tuple[int, int, Sequence[int]]]) -> NDArray[Any]:
+    """Return a column in which, from some places on, so many values gave way to others; the places are in order."""
+    pieces, begin = [], 0
+    for place, gone, come in parts:
+        pieces += [column[begin:place], np.array(come, column.dtype)]
+        begin = place + gone
+    return np.concatenate([*pieces, column[begin:]])
 
 
 def _place(columns: Sequence[NDArray[Any]], row: Sequence[int]) -> int:

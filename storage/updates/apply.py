@@ -262,7 +262,7 @@ class Update:
         """
         self._touch()
         if removed is not None or added is not None:
-            gone, come = incremental.listed(removed), incremental.listed(added)
+            gone, come = self._listed(removed), self._listed(added)
             if gone is not None and come is not None:
                 self._apply_small(gone, come, incremental.NONE if absent is None else absent)
                 removed = added = None
@@ -296,6 +296,16 @@ class Update:
                 if replaced is not None:
                     self._delete_beside(replaced)
             self._insertions.run()
+
+    def _listed(self, relation: Relation | None) -> Ints | None:
+        """Return triples as int64 [triples, 3]; None where they are many.
+
+        A table of few is read: to count what these change takes far less than to plan DuckDB's SQL for it.
+        """
+        if isinstance(relation, str):
+            self._insertions.run()  # the relation may read what waits
+            return self._columns(relation, TRIPLE_KEY, incremental.MOST)
+        return incremental.listed(relation)
 
     def _apply_triples(self, removed: str | None, added: str | None) -> None:
         """Take triples away, append others, and bring the statistics up to date with what changed."""
@@ -397,15 +407,15 @@ class Update:
         )
         return Changes(counted=Counted(), edges=rows)
 
-    def _columns(self, relation: Relation | None, columns: str) -> Ints | None:
-        """Return columns of a relation, int64 [rows, columns]; None where it is too much to follow."""
+    def _columns(self, relation: Relation | None, columns: str, most: int = MOST) -> Ints | None:
+        """Return columns of a relation, int64 [rows, columns]; None where it has more than so many rows."""
         names = columns.split(", ")
         if relation is None:
             return np.empty((0, len(names)), np.int64)
         if isinstance(relation, str):
-            sql = f"SELECT {columns} FROM {relation} LIMIT {MOST + 1}"
+            sql = f"SELECT {columns} FROM {relation} LIMIT {most + 1}"
             relation = rows_of(execute(self._connection, sql))
-        return relation if len(relation) <= MOST else None
+        return relation if len(relation) <= most else None
 
     def _beside(self) -> list[str]:
         """Return the tables beside the triples that have rows, or had some when that was asked."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from unittest import mock
 
 import duckdb
 import numpy as np
@@ -17,7 +18,7 @@ from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, XSD
 from graphdb.storage.catalog import Catalog
 from graphdb.storage.dictionary import hash_index
 from graphdb.storage.graph import changes
-from graphdb.storage.statistics import labels, streaming
+from graphdb.storage.statistics import incremental, labels, streaming
 from graphdb.storage.statistics import tables as label_tables
 from graphdb.storage.updates import apply
 from graphdb.storage.updates.apply import Scratch, Update
@@ -63,9 +64,20 @@ def held(connection: duckdb.DuckDBPyConnection, relation: str) -> list[Any]:
 
 
 @settings(max_examples=scaled(15), deadline=None)
-@given(st.lists(st.tuples(some_triples, some_triples, some_values), min_size=1, max_size=3), st.booleans())
-def test_triples_follow_a_model(steps: list[tuple[Any, Any, Any]], tables: bool) -> None:
-    """Removed ones go, then added ones come, and the statistics are those of a recount."""
+@given(
+    st.lists(st.tuples(some_triples, some_triples, some_values), min_size=1, max_size=3),
+    st.sampled_from([None, 0, 8, 4096]),
+)
+def test_triples_follow_a_model(steps: list[tuple[Any, Any, Any]], most: int | None) -> None:
+    """Removed ones go, then added ones come, and the statistics are those of a recount.
+
+    They are given as tables where there is a number up to which these are read, and others are left to SQL.
+    """
+    with mock.patch.object(incremental, "MOST", incremental.MOST if most is None else most):
+        _follow_a_model(steps, tables=most is not None)
+
+
+def _follow_a_model(steps: list[tuple[Any, Any, Any]], *, tables: bool) -> None:
     connection = opened()
     writer = Update(connection)
     model: set[Any] = set()
@@ -154,6 +166,7 @@ def test_edges_are_replaced_with_their_properties() -> None:
 def test_much_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond so many triples it is only said that something changed."""
     monkeypatch.setattr(apply, "MOST", 50)
+    monkeypatch.setattr(incremental, "MOST", 0)
     connection = opened()
     writer = Update(connection)
     first = writer.vertices(200).start
@@ -195,8 +208,9 @@ def test_literals_of_a_relation(monkeypatch: pytest.MonkeyPatch, small: int) -> 
     ]
 
 
-def test_triples_of_new_subjects_are_not_looked_for() -> None:
-    """Each comes once; beside an old subject all are looked for."""
+def test_triples_of_new_subjects_are_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each comes once; beside an old subject all are looked for, where SQL counts them."""
+    monkeypatch.setattr(incremental, "MOST", 0)
     connection = opened()
     writer = Update(connection)
     writer.apply(added=made(connection, "old", TRIPLE, [(7, 1, 2)]))
@@ -217,6 +231,7 @@ def test_large_changes_are_counted_whole(monkeypatch: pytest.MonkeyPatch) -> Non
     """Counting all triples gives what adding up a change does."""
     random, counts, recounted = np.random.default_rng(2), [], []
     recount = streaming.recount
+    monkeypatch.setattr(incremental, "MOST", 0)
     monkeypatch.setattr(streaming, "recount", lambda *given: (recounted.append(1), recount(*given)))
     rows = np.column_stack([random.choice([TYPE, 7, 8], 400), random.integers(1, 11, 400), random.integers(1, 11, 400)])
     values = np.column_stack([np.full(40, 9), random.integers(1, 11, 40), LITERAL_BASE + random.integers(0, 4, 40)])

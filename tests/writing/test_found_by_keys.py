@@ -43,6 +43,13 @@ STATEMENTS = [
     "UNWIND $rows AS r MATCH (a:Person {id: r.a}) SET a.as = r.as WITH a, r MATCH (b:Tag {id: r.b}) SET b.as = a.as",
     "UNWIND $rows AS r MATCH (a:Tag {id: r.a}) DETACH DELETE a",
     "UNWIND $rows AS r MATCH (a:Person {id: r.a}) MERGE (a)-[:ONCE {as: r.b}]->(b:Box {n: r.b})",
+    "MERGE (a:Person {id: $a}) ON CREATE SET a.name = 'made' ON MATCH SET a.called = a.name",
+    "MERGE (a:Person:Even {id: $a, name: $name}) ON MATCH SET a.seen = coalesce(a.seen, 0) + $n, a.last = a.seen",
+    "MERGE (:Tag {id: $b}) MERGE (t:Tag {id: $a}) SET t.id = $b WITH t MERGE (u:Tag {id: $a}) SET u.t = t.id",
+    "UNWIND $ids AS i WITH i WHERE i IS NOT NULL MERGE (a:Person {id: i}) SET a.name = 'p1'",
+    "UNWIND $rows AS r WITH r WHERE r.a IS NOT NULL MERGE (a:Person {id: r.a}) ON MATCH SET a.id = 1, a.as = r.as",
+    "UNWIND $rows AS r MERGE (a:Person {name: $name}) SET a.as = r.as, a.n = coalesce(a.n, 0) + size(a.name)",
+    "MATCH (a:Person {id: $a}) DETACH DELETE a WITH 1 AS one MERGE (b:Person {id: $a}) SET b.again = one",
     "UNWIND $rows AS r MATCH (a:Person {id: r.a}) WITH collect(a) AS people FOREACH (p IN people | SET p.seen = $n)",
 ]
 
@@ -56,10 +63,24 @@ def graph(database: graphdb.Database) -> tuple[list[Any], list[Any]]:
     return sorted(map(repr, vertices)), sorted(map(repr, edges))
 
 
+def nothing(*_: object, **named: object) -> None:
+    """Leave all to matches."""
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_the_same_graph_as_by_matches(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """After each statement: where all tables are equal, numbers of vertices included, queries read them now and then."""
-    draw, read, found = random.Random(seed), RowReader.read, []
+    draw, found = random.Random(seed), []
+    methods = {name: getattr(RowReader, name) for name in ("read", "vertices")}
+
+    def noted(method: Any) -> Any:
+        def run(self: RowReader, *arguments: Any, **named: Any) -> Any:
+            rows = method(self, *arguments, **named)
+            found.append(rows is not None)
+            return rows
+
+        return run
+
     with graphdb.connect() as ours, graphdb.connect() as by_matches:
         for database in (ours, by_matches):
             database.query(PEOPLE)
@@ -78,14 +99,10 @@ def test_the_same_graph_as_by_matches(seed: int, monkeypatch: pytest.MonkeyPatch
             ]
             given = {name: value for name, value in values.items() if re.search(rf"\${name}\b", text)}
 
-            def noted(self: RowReader, *arguments: Any, **named: Any) -> Any:
-                rows = read(self, *arguments, **named)
-                found.append(rows is not None)
-                return rows
-
             results = []
-            for database, reader in ((ours, noted), (by_matches, lambda *_, **named: None)):
-                monkeypatch.setattr(RowReader, "read", reader)
+            for database in (ours, by_matches):
+                for name, method in methods.items():
+                    monkeypatch.setattr(RowReader, name, noted(method) if database is ours else nothing)
                 try:
                     results.append(str(database.query(text, given).message))
                 except graphdb.GraphDBError as error:

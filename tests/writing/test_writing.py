@@ -325,7 +325,7 @@ def test_few_rows_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_the_rows_give_is_counted_before_it_is_decided() -> None:
     """How many rows a match has whose vertices the rows give, only a run tells: it goes by what is found."""
     with graphdb.connect(device="cpu", threads=1) as db:
-        db.query("UNWIND range(1, 300) AS i CREATE (:P {id: i, half: i % 2})")
+        db.query("UNWIND range(1, 600) AS i CREATE (:P {id: i, half: i % 2})")
         text = "UNWIND $rows AS r MATCH (n:P {%s: r.value}) SET n.x = r.value"
         why: list[str] = []
         written(db, text % "id", 64, why, rows=[{"value": 7}, {"value": 9}])
@@ -334,7 +334,7 @@ def test_what_the_rows_give_is_counted_before_it_is_decided() -> None:
         why = []
         written(db, text % "half", 64, why, rows=[{"value": 0}])
         assert not why
-        assert db.query("MATCH (n) WHERE n.x = 0 RETURN count(*), min(n.half), max(n.half)").fetchall() == [(150, 0, 0)]
+        assert db.query("MATCH (n) WHERE n.x = 0 RETURN count(*), min(n.half), max(n.half)").fetchall() == [(300, 0, 0)]
 
 
 def test_several_stages_within_the_callers_transaction(pair: tuple[graphdb.Database, graphdb.Database]) -> None:

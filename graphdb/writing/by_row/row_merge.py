@@ -13,6 +13,7 @@ from graphdb.evaluate.view import value_of_facts
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.free import SUBQUERIES, free_variables
+from graphdb.writing.by_row.row_reader import RowReader
 from graphdb.writing.by_row.row_writer import RowWriter
 from graphdb.writing.by_set.merging import MADE, apart, either_way
 from graphdb.writing.joining import elements_in
@@ -23,10 +24,11 @@ Matches = Callable[[ast.PathPattern, Sequence[Row]], list[list[Row]]]
 
 
 class RowMerge:
-    """Merges for one statement; ``matches`` reads the graph."""
+    """Merges for one statement; ``matches`` reads the graph, and ``reader`` vertices that keys find."""
 
-    def __init__(self, work: Work, writer: RowWriter, matches: Matches) -> None:
+    def __init__(self, work: Work, writer: RowWriter, reader: RowReader, matches: Matches) -> None:
         self._work = work
+        self._reader = reader
         self._writer = writer
         self._matches = matches
 
@@ -71,9 +73,26 @@ class RowMerge:
         edge = self._one_edge(pattern, rows[0])
         if edge is not None:
             return [self._edges_between(pattern, edge, row) for row in rows]
+        vertices = self._one_vertex(pattern, rows)
+        if vertices is not None:
+            return vertices
         self._writer.flush()
         found = self._matches(pattern, rows)
         return [[{**row, **new} for new in matches] for row, matches in zip(rows, found, strict=True)]
+
+    def _one_vertex(self, pattern: ast.PathPattern, rows: list[Row]) -> list[list[Row]] | None:
+        """Return what a pattern of one vertex makes of rows, where keys find it; None where it is for a match."""
+        (node, *others), name = pattern.nodes, pattern.nodes[0].variable
+        if others or pattern.variable is not None or (name is not None and name.name in rows[0]):
+            return None
+        found = self._reader.vertices(node, rows)
+        if found is None:
+            return None
+        names = [] if name is None else [name.name]
+        return [
+            [{**row, **dict.fromkeys(names, vertex)} for vertex in vertices]
+            for row, vertices in zip(rows, found, strict=True)
+        ]
 
     def _one_edge(self, pattern: ast.PathPattern, row: Row) -> ast.EdgePattern | None:
         """Return the one edge that a pattern looks for, between vertices that are known: that needs no match."""

@@ -86,6 +86,10 @@ _KNOWN: ByIdentity[tuple[tuple[_Clause, ...] | None]] = ByIdentity(256)
 """What stages consist of; None for what is for SQL."""
 
 
+_MERGED: ByIdentity[tuple[_Found | None]] = ByIdentity(256)
+"""How nodes of MERGE are found; None for what is for SQL."""
+
+
 class RowReader:
     """Reads for one statement.
 
@@ -162,6 +166,25 @@ class RowReader:
         """Return each row once for each vertex that is found for it."""
         if clause.name in types or not types.keys() >= clause.needs:
             return None
+        ids = self._ids(clause, rows)
+        if ids is None:
+            return None
+        made: list[Row] = []
+        for row, found in zip(rows, ids, strict=True):
+            vertices: list[Vertex | None] = [*map(Vertex, found.tolist())]
+            made += [{**row, clause.name: vertex} for vertex in vertices or [None][: clause.optional]]
+        return made, {**types, clause.name: NODE}
+
+    def vertices(self, node: ast.NodePattern, rows: Sequence[Row]) -> list[list[Vertex]] | None:
+        """Return the vertices that a node of a pattern of MERGE finds for each row; None where they are for SQL."""
+        (clause,) = _MERGED.get_or_make(node, lambda: (_merged_of(node),))
+        if clause is None or self._context.view.deleted or not all(row.keys() >= clause.needs for row in rows):
+            return None
+        ids = self._ids(clause, rows)
+        return None if ids is None else [[*map(Vertex, found.tolist())] for found in ids]
+
+    def _ids(self, clause: _Found, rows: Sequence[Row]) -> list[Ids] | None:
+        """Return the vertices that are found for each row; None where no index tells."""
         stored = self._context.stored
         resolved = self._resolved(clause, stored.names)
         if resolved is None:
@@ -172,8 +195,8 @@ class RowReader:
             return None
         if self._writer.pending.may_change(set().union(*labels), properties):
             self._writer.flush()
-            return self._found(clause, rows, types)
-        made: list[Row] = []
+            return self._ids(clause, rows)
+        made: list[Ids] = []
         for row in rows:
             sets = []
             for key, each in zip(keys, clause.keys, strict=True):
@@ -188,9 +211,8 @@ class RowReader:
                 ids = parts[0] if len(parts) == 1 else each_number(np.concatenate(parts))
             if len(ids) >= self._most:
                 return None
-            vertices: list[Vertex | None] = [*map(Vertex, ids.tolist())]
-            made += [{**row, clause.name: vertex} for vertex in vertices or [None][: clause.optional]]
-        return made, {**types, clause.name: NODE}
+            made.append(ids)
+        return made
 
     def _resolved(self, clause: _Found, names: Names) -> tuple[list[tuple[int, ...]], list[int]] | None:
         """Return the labels that a clause names, each with those that it stands for, and the properties that are keys.
@@ -297,11 +319,22 @@ def _clause_of(clause: ast.ClauseNode) -> list[_Clause] | None:
 
 def _found_of(node: ast.NodePattern, conditions: list[ast.Expression], *, optional: bool) -> _Found | None:
     """Return how a node is found; the conditions that it takes are taken out of those given."""
-    if node.variable is None or not isinstance(node.labels, ast.LabelChain):
+    if node.variable is None:
+        return None
+    return _named(node, node.variable.name, conditions, optional=optional)
+
+
+def _merged_of(node: ast.NodePattern) -> _Found | None:
+    """Return how a node of a pattern of MERGE is found."""
+    return _named(node, "" if node.variable is None else node.variable.name, [], optional=False)
+
+
+def _named(node: ast.NodePattern, name: str, conditions: list[ast.Expression], *, optional: bool) -> _Found | None:
+    """Return how a node is found whose variable is this one, or has none."""
+    if not isinstance(node.labels, ast.LabelChain):
         return None
     if node.iri is not None or node.where is not None or node.given is not None:
         return None
-    name = node.variable.name
     items = node.properties.items if node.properties is not None else ()
     keys = [_Key(key, value, listed=False) for key, value in items]
     for condition in [*conditions]:
