@@ -256,7 +256,7 @@ def _parser(word: str) -> tuple[Callable[[argparse.Namespace], int], argparse.Ar
             )
             made.add_argument("--label", metavar="NAME", help="the label of a table's vertices; A:B are two")
             made.add_argument("--type", metavar="NAME", help="the label of a table's edges")
-            made.add_argument("--delimiter", metavar="TEXT", type=_character, help="what separates columns")
+            made.add_argument("--delimiter", metavar="TEXT", help="what separates columns")
             made.add_argument("--quote", metavar="TEXT", help='what texts are in; "" for nothing')
             made.add_argument("--null", metavar="TEXT", help="the text of a missing value")
             made.add_argument("--no-header", dest="header", action="store_false", default=None, help="no row of names")
@@ -369,11 +369,6 @@ def _port(argument: str) -> int:
     if not argument.isdecimal() or int(argument) > 65535:
         raise argparse.ArgumentTypeError(f"{argument!r} is no port, a number from 0 to 65535")
     return int(argument)
-
-
-def _character(text: str) -> str:
-    r"""A character as shells write it: ``\t`` is a tab."""
-    return {"\\t": "\t"}.get(text, text)
 
 
 def _column(argument: str) -> tuple[str, str]:

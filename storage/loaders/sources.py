@@ -14,6 +14,8 @@ from io import BytesIO
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from graphdb.common import arrow
 from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.errors import LoadError
@@ -125,6 +127,24 @@ def _rows(connection: duckdb.DuckDBPyConnection, sql: str) -> arrow.Table:
         raise LoadError(f"the query of a table: {str(error).splitlines()[0]}", hint="it is SQL of DuckDB's") from None
 
 
+def _narrowed(rows: arrow.Table | arrow.Reader) -> arrow.Table | arrow.Reader:
+    """Return rows whose HUGEINTs, as DuckDB's sums are, are integers of 64 bits where all of a column fit.
+
+    In Arrow they are decimal numbers.  What streams is returned as it is.
+    """
+    if not isinstance(rows, arrow.Table):
+        return rows
+    changed = {}
+    for at, column in enumerate(rows.columns):
+        if column.type == arrow.HUGE:
+            whole = column.combine_chunks()
+            low, high = np.ascontiguousarray(whole.data).view(np.int64).reshape(-1, 2).T
+            fits = high == low >> 63
+            if (fits if whole.valid is None else fits | ~whole.valid).all():
+                changed[at] = arrow.Array(arrow.INT64, len(whole), whole.valid, np.ascontiguousarray(low))
+    return rows.with_columns(changed) if changed else rows
+
+
 def sources_of(
     data: Any, options: Options, folder: str, memory: int, numbers: Iterator[int] | None = None
 ) -> Iterator[Source]:
@@ -187,7 +207,7 @@ def sources_of(
             yield _rdf(thing)
         elif is_object(thing):
             for name, made, columns in tables(thing, options.mapping):
-                yield table((made, columns), name, getattr(made, "nbytes", 0))
+                yield table((_narrowed(made), columns), name, getattr(made, "nbytes", 0))
 
 
 def _is_rdf(thing: Any) -> bool:

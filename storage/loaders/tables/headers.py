@@ -94,6 +94,8 @@ class Dialect:
 
     def __post_init__(self) -> None:
         """Refuse what DuckDB does not read: a `LoadError`."""
+        if self.delimiter == r"\t":  # as statements of SQL, and shells, have a tab
+            object.__setattr__(self, "delimiter", "\t")
         texts = {name: getattr(self, name) for name in ("delimiter", "quote", "null", "list_delimiter")}
         for name, text in texts.items():
             if not (isinstance(text, str) or (text is None and name == "delimiter")):

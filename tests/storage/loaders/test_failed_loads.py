@@ -13,6 +13,8 @@ from graphdb.common.errors import GraphDBError, LoadError, NotSupportedError, Qu
 from graphdb.common.stopping import stopping
 from graphdb.storage.loaders import loading
 from graphdb.storage.loaders import streams as streams_module
+from graphdb.storage.loaders.tables import assembly
+from graphdb.storage.loaders.tables.headers import Mapping
 from tests.storage.loaders.loaded import PEOPLE, Loaded, load
 
 
@@ -142,6 +144,26 @@ def test_cancel_leaves_no_trace(db: Loaded) -> None:
     cancelled.set()
     with pytest.raises(QueryInterrupted), stopping(None, cancelled):
         db.load(PEOPLE)
+    assert db.everything() == before
+
+
+def test_triples_of_tables_stop_between_columns(db: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making them is no work of DuckDB's, which could be interrupted."""
+    before = db.everything()
+    cancelled, columns = threading.Event(), [0]
+    values = assembly._Writer._values
+
+    def slow(self: Any, some: Any) -> Any:
+        columns[0] += 1
+        cancelled.set()
+        threading.Event().wait(0.05)
+        return values(self, some)
+
+    monkeypatch.setattr(assembly._Writer, "_values", slow)
+    header = ":START_ID,:END_ID," + ",".join(f"p{number}" for number in range(100))
+    with pytest.raises(QueryInterrupted), stopping(None, cancelled):
+        db.load(header + "\n1,2" + ",3" * 100 + "\n", "a.csv", mapping=Mapping(type="K"))
+    assert 0 < columns[0] < 100
     assert db.everything() == before
 
 

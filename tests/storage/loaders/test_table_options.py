@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import json
 import pathlib
 import random
@@ -239,6 +240,41 @@ def test_mapping_files_that_are_none(db: Any, text: str, message: str) -> None:
     with pytest.raises(LoadError, match="cannot read"):
         db.load(mapping="nowhere.json")
     assert db.query("MATCH (n) RETURN count(*)").scalar() == 0
+
+
+def test_sums_of_duckdb_are_integers(db: Any) -> None:
+    """They are HUGEINTs, which Arrow has as decimal numbers; a column stays such where 64 bits do not hold all of it."""
+    db.query(
+        'LOAD FROM (SELECT max(x) AS "id:ID", sum(x) AS s, sum(x) FILTER (x > 9) AS none, 5::DECIMAL(38, 0) AS d,'
+        " 600000000000000000000::HUGEINT AS large FROM range(4) t(x))"
+    )
+    [found] = db.query("MATCH (n {id: 3, s: 6}) RETURN properties(n)").fetchall()[0]
+    assert found == {"id": 3, "s": 6, "d": 5, "large": 6e20}
+    assert (type(found["s"]), type(found["d"])) == (int, decimal.Decimal)
+    assert db.load(graphdb.Table(db.sql("SELECT sum(x) AS s FROM range(4) t(x)"), columns=["s:ID"])).errors == 0
+    assert db.query("MATCH (n {s: 6}) WHERE n.id IS NULL RETURN n.s").fetchall() == [(6,)]
+
+
+def test_a_tab_as_it_is_written(db: Any) -> None:
+    """A statement's texts have no escapes, nor have a shell's."""
+    write("a.txt", ":ID;x\tn;m\n1\t2\n")
+    db.query("LOAD 'a.txt' FORMAT csv DELIMITER '\\t' COLUMNS (':ID', 'n')")
+    assert db.query("MATCH (n) RETURN n.n").fetchall() == [(2,)]
+
+
+def test_foreign_keys_of_a_file_are_edges(db: Any) -> None:
+    """One file of vertices and of their edges, where keys may be missing."""
+    name = write("Comment.csv", "id|content|ParentPostId|ParentCommentId\n1|one|30|\n2|two||1\n")
+    read = f"read_csv('{name}', delim = '|')"
+    db.query(
+        f'LOAD FROM (SELECT id AS "id:ID(Comment)", content FROM {read}) AS LABEL Comment:Message,'
+        f' FROM (SELECT id AS ":START_ID(Comment)", ParentPostId AS ":END_ID(Post)" FROM {read}'
+        " WHERE ParentPostId IS NOT NULL) AS TYPE REPLY_OF,"
+        f' FROM (SELECT id AS ":START_ID(Comment)", ParentCommentId AS ":END_ID(Comment)" FROM {read}'
+        " WHERE ParentCommentId IS NOT NULL) AS TYPE REPLY_OF"
+    )
+    assert db.query("MATCH (a)-[:REPLY_OF]->(b:Message) RETURN a.id, b.content").fetchall() == [(2, "one")]
+    assert db.query("MATCH (:Comment)-[e:REPLY_OF]->() RETURN count(*)").scalar() == 2
 
 
 def test_tables_of_duckdb(db: Any) -> None:
