@@ -299,3 +299,65 @@ def test_no_row_carries_such_a_list(db: graphdb.Database) -> None:
     plan = _explained(db, text)
     assert "IN (SELECT unnest(" in plan
     assert "list_contains" not in plan
+
+
+@pytest.mark.parametrize(
+    ("text", "lists"),
+    [
+        ("MATCH (a:P) RETURN a.k, size([x IN [(a)-[:K]->(b) | b] WHERE (x)-[:K]->({t: 'a'}) | x.k])", False),
+        ("MATCH (a:P) RETURN a.k, size([(a)-[:K]->(b) WHERE EXISTS { (b)-[:K]->({t: 'a'}) } | b.w])", False),
+        ("MATCH (a:P) RETURN a.k, size([(a)-[e:K*1..2]->(b) | e]), size([(a)-[e:K]->(b) | e.w])", True),
+        ("MATCH (a:P) RETURN a.k, [x IN [(a)-[e:K]->(b) WHERE b.w > 0 | b] WHERE x.w < 2 OR (x)-->(a) | x.k + 1]", True),
+        ("MATCH (a:P) RETURN a.k, [x IN [(a)-[e:K]->(b) | e] WHERE x.w > 0 | x.w]", True),
+        ("MATCH (a:P) RETURN a.k, [b IN [(a)-[:K]->(x) | x] WHERE EXISTS { (b)-[:K]->(x) WHERE x.w = 1 } | b.k]", True),
+        ("MATCH (a:P) RETURN a.k, [x IN [(a)-[:K]->(b) | b.w] WHERE x > 0]", True),
+        ("MATCH (a:P) WHERE any(x IN [(a)-[:K]->(b) | b] WHERE (x)-[:K]->({t: 'b'}) AND x.w > 0) RETURN a.k", False),
+        ("MATCH (a:P) WHERE any(x IN [(a)-[:K]->(b) | b] WHERE EXISTS { (x)-[:K]->(b) WHERE b.w > 1 }) RETURN a.k", True),
+        ("MATCH (a:P) WHERE none(x IN [(a)-[:K]->(b) | b] WHERE (x)-[:K]->({t: 'b'}) AND x.w > 0) RETURN a.k", True),
+        ("MATCH (a:P)-[:K]->(b) WITH a, collect(b) AS l WHERE all(x IN l WHERE (x)-->({t: 'a'}) OR x.w > 0) RETURN a.k", False),
+        ("MATCH (a:P)-[:K]->(b) WITH a, collect(DISTINCT b) AS l RETURN a.k, any(x IN l WHERE (x)-->(a)), "
+         "size([x IN l WHERE NOT (x)-->({w: 1})])", False),
+        ("MATCH (a:P) OPTIONAL MATCH (a)-[:K]->(b {t: 'c'}) WITH a, collect(b) AS l RETURN a.k, none(x IN l WHERE (x)-->())", False),
+        ("MATCH (a:P)-[:K]->(b) WITH a, collect(b) AS l RETURN a.k, any(x IN l WHERE EXISTS { (x)-->(c) WHERE c.w = a.w })", True),
+    ],
+)  # fmt: skip
+def test_conditions_with_patterns_on_items(db: graphdb.Database, text: str, lists: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("with_counts", "with_existence"):
+            patch.setattr(f"graphdb.relational.query.{name}", lambda query: query)
+        patch.setattr("graphdb.relational.query.without_lists", lambda query, is_safe: query)
+        as_written = bag(db.query(f"{text}\n").fetchall())
+    assert bag(db.query(text).fetchall()) == as_written
+    assert len(as_written) > 0
+    assert lists or "list(" not in _explained(db, text)  # whether the items are listed at all
+
+
+@pytest.mark.parametrize(
+    "clause", ["MATCH (a:P)", "MATCH (a:P)-[:K]->(b:P)", "UNWIND [1, 2] AS r OPTIONAL MATCH (a:P)"]
+)
+@pytest.mark.parametrize(
+    "test", ["r.k = a.k", "r.k = a.k AND r.w < 2", "r.w > 1", "r.k > a.k OR r.t = a.t", "r.u IS NULL AND a.w = r.w"]
+)
+def test_conditions_on_maps_of_an_argument(db: graphdb.Database, clause: str, test: str) -> None:
+    maps: list[dict[str, Any]] = [{"k": k, "w": k % 3 or None, "t": "abz"[k % 3]} for k in (0, 3, 4, 4, 9, 90)]
+    people = {k: (w, t) for k, w, t in db.query("MATCH (a:P) RETURN a.k, a.w, a.t").fetchall()}
+
+    def holds(k: int, row: dict[str, Any]) -> bool:
+        w, t = people[k]
+        known = row["w"] is not None
+        return {
+            "r.k = a.k": row["k"] == k,
+            "r.k = a.k AND r.w < 2": row["k"] == k and known and row["w"] < 2,
+            "r.w > 1": known and row["w"] > 1,
+            "r.k > a.k OR r.t = a.t": row["k"] > k or row["t"] == t,
+            "r.u IS NULL AND a.w = r.w": known and w == row["w"],
+        }[test]
+
+    for rows in (maps, maps[:1], []):
+        text = f"{clause} WHERE any(r IN $rows WHERE {test}) RETURN DISTINCT a.k"
+        among = [k for (k,) in db.query(f"{clause} RETURN DISTINCT a.k").fetchall()]
+        expected = sorted(k for k in among if any(holds(k, row) for row in rows))
+        found = sorted(k for (k,) in db.query(text, rows=rows).fetchall() if k is not None)
+        assert found == expected
+        explained = "\n".join(line for (line,) in db.query(f"EXPLAIN {text}", rows=maps).fetchall())
+        assert "b.s0 > 0" in explained or "OPTIONAL" in clause  # how many rows of the argument go with one

@@ -164,7 +164,9 @@ class _List:
     def _check(self, node: ast.Expression, others: set[str]) -> None:
         """Raise :class:`_Needed` unless an expression can be computed of each row; of items without ``others``."""
         parts = walk(node)
-        alike = not any(isinstance(part, (*LOCAL, *SUBQUERIES)) or calls_anew(part) for part in parts)
+        # A pattern names vertices: these may be what is collected, but no value that is made of them.
+        kinds = LOCAL if isinstance(self._value, ast.Variable) else (*LOCAL, *SUBQUERIES)
+        alike = not any(isinstance(part, kinds) or calls_anew(part) for part in parts)
         if (others and node is not self._value) or not alike or not self._is_safe(node):
             raise _Needed
 
