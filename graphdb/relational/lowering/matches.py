@@ -306,8 +306,13 @@ class Matches(Traversals):
         for name, value in together.items():
             if name in asked:
                 continue
-            if any(variables[name] != value for _, variables in selects):  # one ends at vertices, another at literals
-                together[name] = replace(value, type=TERM)
+            if all(variables[name] == value for _, variables in selects):
+                continue
+            if value.type.base in (Base.NODE, Base.TERM, Base.ANY) or not name.startswith(ASKED):
+                together[name] = replace(value, type=TERM)  # one ends at vertices, another at literals
+            else:  # what is known of one alone is not known of all
+                bases = bases_of([variables[name] for _, variables in selects])
+                together[name] = column(value.column or "", value.type, bases=bases)
         united = Union(tuple(part for part in rows if part is not None)) if None not in rows else None
         source = Source.made(f"({' UNION ALL '.join(sql for sql, _ in selects)})", *sources, rows=united)
         return source, together, known
