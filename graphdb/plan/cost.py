@@ -4,7 +4,8 @@ The model is the textbook's, with two corrections that skewed and labelled graph
 ``|B|`` rows over a relation of T pairs with S and O distinct ends keeps ``|A| |B| T / (max(|A|, S) max(|B|, O))`` rows;
 where the ends have vertex labels, T, S and O are those of the edges between vertices so labelled.  And where one edge
 of a kind has led to a vertex, the next of that kind has more to choose from than at a vertex taken at random
-(:mod:`graphdb.storage.graph.degree_sketch`).  Otherwise conditions are independent; whether they are,
+(:mod:`graphdb.storage.graph.degree_sketch`).  How many edges join the candidates of two vertices is asked of lists of
+neighbours that are in memory (:mod:`graphdb.plan.ends`).  Otherwise conditions are independent; whether they are,
 :mod:`graphdb.plan.ordering.sample` looks.
 """
 
@@ -12,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph, PatternVertex
+from graphdb.plan.ends import End, corrected
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.degree_sketch import IN, OUT
 
@@ -27,6 +28,9 @@ SEARCH = 4.0
 """What one more neighbour list in an intersection costs, in elements per candidate."""
 MOMENTS = 4
 """Edges of a kind at one vertex whose skew is distinguished; further ones are taken to be like the last."""
+LOOKS = 16
+"""Edges of a pattern up to which lists of neighbours are looked at; those of larger ones are compared as a whole
+(:mod:`graphdb.plan.candidates.space`)."""
 _EVEN = 1.2
 """Degrees that grow by less than this factor are taken to be even."""
 
@@ -44,15 +48,7 @@ class Estimates:
     the factors by which a second, third … of them has more to choose from); empty where nothing is skewed."""
 
 
-class _End(NamedTuple):
-    """One end of a link: edges at vertices that have the pattern vertex's labels, such vertices, those with edges."""
-
-    edges: float
-    population: float
-    active: float
-
-
-Kinds = dict[tuple[int, tuple[int, ...] | None, int | None], list[tuple[int, PatternEdge, _End]]]
+Kinds = dict[tuple[int, tuple[int, ...] | None, int | None], list[tuple[int, PatternEdge, End]]]
 """Per vertex, edge labels and direction: the edges of that kind there, what they lead to, and this end."""
 
 
@@ -80,14 +76,18 @@ def estimate(pattern: PatternGraph, graph: DataGraph) -> Estimates:
             sizes[v] = float(len(graph.universe()))
     links: list[list[tuple[int, float, float]]] = [[] for _ in range(count)]
     kinds: Kinds = {}
+    looks = 1 < len(conditions) <= LOOKS
     for edge, triples, subjects, objects in conditions:
         a, b = edge.source, edge.target
         if a == b:
             sizes[a] *= _LOOP
             continue
-        start = _end(graph, edge, OUT, pattern.vertices[a], _End(triples, max(sizes[a], subjects), subjects))
-        finish = _end(graph, edge, IN, pattern.vertices[b], _End(triples, max(sizes[b], objects), objects))
-        share = start.edges * finish.edges / max(triples, 1.0) / (start.population * finish.population)
+        start = _end(graph, edge, OUT, pattern.vertices[a], End(triples, max(sizes[a], subjects), subjects))
+        finish = _end(graph, edge, IN, pattern.vertices[b], End(triples, max(sizes[b], objects), objects))
+        if looks:
+            start, finish, share = corrected(graph, edge, (pattern.vertices[a], pattern.vertices[b]), (start, finish))
+        else:
+            share = start.edges * finish.edges / max(triples, 1.0) / (start.population * finish.population)
         if isinstance(edge, EdgeTest):
             share = min(share, 1.0)
         else:
@@ -105,11 +105,11 @@ def links_of(pattern: PatternGraph) -> Iterator[PatternEdge | EdgeTest]:
     yield from (test for test in pattern.edge_tests if not test.negated)
 
 
-def _end(graph: DataGraph, edge: PatternEdge | EdgeTest, direction: int, vertex: PatternVertex, plain: _End) -> _End:
+def _end(graph: DataGraph, edge: PatternEdge | EdgeTest, direction: int, vertex: PatternVertex, plain: End) -> End:
     """What is known of an end: by the vertex label that says most, or else ``plain``."""
     if edge.labels is None or len(edge.labels) != 1 or not vertex.labels:
         return plain
-    best: _End | None = None
+    best: End | None = None
     ways = (direction,) if edge.directed else (OUT, IN)
     for label in vertex.labels:
         known = [graph.at_class(edge.labels[0], way, label) for way in ways]
@@ -117,7 +117,7 @@ def _end(graph: DataGraph, edge: PatternEdge | EdgeTest, direction: int, vertex:
         edges = max(float(sum(each[0] for each in known if each)), _LEAST)
         active = min(max(float(sum(each[1] for each in known if each)), _LEAST), members)
         if None not in known and (best is None or members < best.population):
-            best = _End(edges, members, active)
+            best = End(edges, members, active)
     return best or plain
 
 

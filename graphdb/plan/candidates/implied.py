@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graphdb.pattern.graph import PatternVertex
+from graphdb.plan.ends import is_label
 from graphdb.storage.graph.data_graph import DataGraph
 
 
@@ -18,10 +19,3 @@ def ends_within(graph: DataGraph, labels: tuple[int, ...], direction: int, verte
         return None
     counted = [graph.statistics((label,)).triples for label in labels]
     return [each[0] for each in found if each is not None] == counted
-
-
-def is_label(graph: DataGraph, vertex: PatternVertex) -> bool:
-    """Whether a pattern vertex may be bound to all vertices of one label, and to no others."""
-    if vertex.candidates is None or len(vertex.labels) != 1:
-        return False
-    return len(vertex.candidates) == len(graph.members(vertex.labels[0]))
