@@ -23,8 +23,9 @@ from graphdb.snapshot.key_index import KeyIndexes
 from graphdb.snapshot.properties import Properties
 from graphdb.snapshot.terms import Lookup
 from graphdb.sql.computing import Computing
-from graphdb.sql.from_clause import NAMES_VIEW, Beside, Deleted, Parameters, Rows
+from graphdb.sql.from_clause import NAMES_VIEW, Beside, Deleted, Rows
 from graphdb.sql.long_texts import SHORTEST, LongTexts, is_long
+from graphdb.sql.parameters import Parameters
 from graphdb.storage.arrays.arrow import names_table
 from graphdb.storage.catalog import PREFIXES, Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.dictionary.terms import names_ahead, term_counts

@@ -100,7 +100,7 @@ class ValueColumn:
             raise verify.damaged("a vertex has more values of a property than are counted")
         if len(by_id) == len(found) and bool((by_id == np.arange(len(found), dtype=np.int32)).all()):
             return cls(first, None, found, known, longest)
-        if longest:
+        if longest or arrow.is_union(found.type):  # which says of each member where that is null
             return cls(first, by_id, found, known, longest)
         return cls(first, None, taken(found, by_id), known)  # a place takes as much as a value
 
@@ -120,10 +120,12 @@ class ValueColumn:
     def spread(self, memory: int) -> ValueColumn | None:
         """Return the column with each text in its place, so that those of a run of vertices are a slice.
 
-        None where it would take more than ``memory`` bytes.
+        None where it would take more than ``memory`` bytes, and of values of several types.
         """
         if self.places is None:
             return self
+        if arrow.is_union(self.values.type):
+            return None
         there = self.places >= 0
         size = int(self.values.lengths()[self.places[there]].sum()) + 4 * len(there)
         if size > min(memory, _TEXT_BYTES):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.duckdb.fetch import rows_of
-from graphdb.common.values.types import VALUE, Base, Type, literal_sql
+from graphdb.common.values.types import VALUE, Base, Type
 from graphdb.snapshot.columns import ValueColumn, read_column, read_columns
 from graphdb.snapshot.property_types import Changed, PropertyTypes, exact_only, most_reread
 from graphdb.storage.arrays.arrow import values
@@ -119,10 +119,14 @@ class PropertyArrays(PropertyTypes):
         return self._longest
 
     def in_memory(self, label: EdgeLabel) -> bool:
-        """Whether a property is read as an array: one plain value per vertex, and not too many of them."""
-        if exact_only(label) or label.id in self._large:
+        """Whether a property is read as an array: one value of one type per vertex, and not too many of them."""
+        return self.gathers(label) and (exact_only(label) or self.type_of(label) != VALUE)
+
+    def gathers(self, label: EdgeLabel) -> bool:
+        """Whether :meth:`gather` has a property's values: those of several types, too, which columns do not compute."""
+        if label.id in self._large or not label.triples or label.max_values != 1:
             return False
-        if not label.triples or label.max_values != 1 or self.type_of(label) == VALUE:
+        if exact_only(label) and (not self.has_type(label) or self.type_of(label).base is not Base.LIST):
             return False
         if label.triples * (_LEAST_BYTES if label.triples <= SMALL else _READ_BYTES) <= self._memory:
             return True
@@ -175,7 +179,7 @@ class PropertyArrays(PropertyTypes):
             self._arrays[label.id] = cached  # the last that was used
             return cached.column
         if cached is None:
-            value_sql = literal_sql("l", self.type_of(label))
+            value_sql = self._value_sql(label)
 
             def read() -> ValueColumn | None:
                 if self._in_pieces(label):
@@ -210,7 +214,7 @@ class PropertyArrays(PropertyTypes):
         together: dict[str, dict[int, EdgeLabel]] = {}
         for label in wanted:
             if label.triples <= _SMALL and label.id not in self._arrays and self.in_memory(label):
-                together.setdefault(literal_sql("l", self.type_of(label)), {})[label.id] = label
+                together.setdefault(self._value_sql(label), {})[label.id] = label
         for value_sql, labels in together.items():
             if len(labels) == 1:
                 continue  # array() reads it

@@ -94,12 +94,15 @@ def constant(value: object, rows: Rows) -> SqlValue:
             raise NotSupportedError("maps and durations are not supported in SQL")
         case list() | tuple() | set() | frozenset():
             items = list(value)
-            if len(items) > _MOST and len({*map(type, items)}) > 1:
+            kinds = {*map(type, items)}
+            there = [item for item in items if item is not None] if type(None) in kinds else items
+            kinds.discard(type(None))
+            if len(items) > _MOST and len(kinds) > 1:
                 raise NotSupportedError("so long a list of several types is not supported in SQL")
-            plain = _PLAIN.get(type(items[0])) if len({type(item) for item in items}) == 1 else None
-            if plain is INTEGER and (min(items) not in INT64 or max(items) not in INT64):
-                raise ParameterError(f"{max(items, key=abs)} does not fit 64 bits")
-            if plain is STRING and not all(map(encodes, items)):
+            plain = _PLAIN.get(kinds.pop()) if len(kinds) == 1 else None
+            if plain is INTEGER and (min(there) not in INT64 or max(there) not in INT64):
+                raise ParameterError(f"{max(there, key=abs)} does not fit 64 bits")
+            if plain is STRING and not all(map(encodes, there)):
                 raise ParameterError("a string has a lone surrogate, which is no character")
             if plain is not None:  # one parameter for the whole list
                 return SqlValue(add_once(value, items, sql_type(plain) + "[]"), list_of(plain))

@@ -22,7 +22,7 @@ from graphdb.sql.compiler import Compiler
 from graphdb.sql.exact import TIMES
 from graphdb.sql.joined import options, unified
 from graphdb.sql.times import durations, in_zones, temporal
-from graphdb.sql.types import comparisons, folds, lists, maps, narrowing, numbers, text
+from graphdb.sql.types import comparisons, folds, lists, maps, membership, narrowing, numbers, text
 from graphdb.sql.udf import compute
 from graphdb.sql.value import SqlValue, as_list, bases_of
 
@@ -257,6 +257,7 @@ _COMPILED = {
     **comparisons.COMPILED,
     **text.COMPILED,
     **lists.COMPILED,
+    **membership.COMPILED,
     **folds.COMPILED,
     **maps.COMPILED,
     **narrowing.COMPILED,

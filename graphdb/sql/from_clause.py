@@ -6,7 +6,6 @@ expressions need is joined once.  Values of the statement's literals and paramet
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -34,11 +33,10 @@ from graphdb.snapshot.edges import Edges
 from graphdb.snapshot.properties import Properties
 from graphdb.snapshot.property_types import property_relation
 from graphdb.sql.long_texts import LongTexts
+from graphdb.sql.parameters import Parameters
 from graphdb.sql.value import NO_EFFECTS, RAISES, SUBQUERY, Effects, SqlValue
 from graphdb.sql.value import column as column_of_rows
 from graphdb.storage.catalog import EdgeLabel
-
-_PARAMETER = re.compile(r"\$(p\d+)\b")
 
 NAMES_VIEW = f"{OURS}names"
 """The registered view (id, name) with the written names of edge and vertex labels."""
@@ -54,31 +52,6 @@ def _written(alias: str) -> str:
 
 
 _WRITTEN = _written("l")
-
-
-class Parameters:
-    """The parameters of one SQL statement."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, object] = {}
-        self._lists: dict[tuple[int, str], tuple[object, str]] = {}
-
-    def add(self, value: object, sql_type: str | None = None) -> str:
-        """Return SQL that stands for ``value``."""
-        name = f"p{len(self.values)}"
-        self.values[name] = value
-        return f"CAST(${name} AS {sql_type})" if sql_type else f"${name}"
-
-    def add_once(self, given: object, items: list[object], sql_type: str) -> str:
-        """The same for the items of a list, which DuckDB takes one by one: however often the list is named."""
-        key = (id(given), sql_type)
-        if key not in self._lists:
-            self._lists[key] = given, self.add(items, sql_type)  # an id is its own while the list is there
-        return self._lists[key][1]
-
-    def used(self, sql: str) -> dict[str, object]:
-        """Return the values that ``sql`` names: not every expression that was compiled ends in the statement."""
-        return {name: self.values[name] for name in set(_PARAMETER.findall(sql))}
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from graphdb.common.values.types import (
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compile, Compiler, Forms
 from graphdb.sql.joined import options, unified
-from graphdb.sql.times import durations, temporal
+from graphdb.sql.times import durations, making, temporal
 from graphdb.sql.types import lists, maps, numbers, ranges
 from graphdb.sql.types import text as strings
 from graphdb.sql.types.comparisons import same_term
@@ -310,6 +310,7 @@ FORMS: Forms = {
     **lists.FORMS,
     **maps.FORMS,
     **temporal.FORMS,
+    **making.FORMS,
     **durations.FORMS,
 }
 """How functions compile, by their signatures' keys; what has no form here is computed by Python."""

@@ -44,7 +44,7 @@ class Effects:
     subquery: bool = False
     """Whether a subquery is within it, which DuckDB takes in no lambda, and makes a join of elsewhere."""
     reads: frozenset[str] = frozenset()
-    """The aliases of the rows of list items that it reads (see :mod:`graphdb.sql.list_items`)."""
+    """The aliases of the rows of list items that it reads (see :mod:`graphdb.sql.types.list_items`)."""
 
     def __or__(self, other: Effects) -> Effects:
         if other is self or other is NO_EFFECTS:

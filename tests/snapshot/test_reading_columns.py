@@ -16,7 +16,7 @@ import pytest
 import graphdb
 from graphdb.common import arrow
 from graphdb.common.errors import StorageError
-from graphdb.common.values.types import INTEGER
+from graphdb.common.values.types import INTEGER, literal_sql
 from graphdb.snapshot import columns, property_arrays
 from graphdb.snapshot.columns import read_column, read_columns
 from graphdb.snapshot.edge_values import EdgeValues
@@ -61,7 +61,7 @@ def test_a_column_is_what_a_join_says(db: graphdb.Database, monkeypatch: pytest.
     snapshot = db._state.snapshot()
     for key in KEYS:
         label = label_of(db, key)
-        value = property_arrays.literal_sql("l", snapshot.properties.type_of(label))
+        value = literal_sql("l", snapshot.properties.type_of(label))
         expected = snapshot.connection.rows(f"FROM ({property_relation(label, value)}) ORDER BY subject")
         for spread, marked, (gap, most) in product((1, 4, 10**6), (1, 64), ((16_384, 32), (1, 32), (1, 2), (3, 1))):
             monkeypatch.setattr(columns, "_SPREAD", spread)
@@ -194,7 +194,7 @@ def test_large_columns_that_push_each_other_out_are_left_to_duckdb(
     assert sum(map(properties.in_memory, labels)) <= 1
     ids = arrow.array(np.arange(0, 2000, 7))
     for label in labels:
-        known = dict(db._state.connection.rows(property_relation(label, property_arrays.literal_sql("l", INTEGER))))
+        known = dict(db._state.connection.rows(property_relation(label, literal_sql("l", INTEGER))))
         assert arrow.pylist(properties.gather(label, ids)) == [known.get(i) for i in range(0, 2000, 7)]
 
 

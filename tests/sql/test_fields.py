@@ -18,7 +18,7 @@ from graphdb.relational.projection.presentation import presented
 from graphdb.relational.query import QueryRun
 from graphdb.sql.compiler import Compiler
 from graphdb.sql.equivalence import key
-from graphdb.sql.list_items import ItemRows
+from graphdb.sql.types.list_items import ItemRows
 from graphdb.sql.value import NO_EFFECTS, Effects, SqlValue, column, named
 from tests.fuzz import scaled
 

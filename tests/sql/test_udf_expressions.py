@@ -185,7 +185,7 @@ def test_multiples_of_durations_are_exact_in_sql(db: graphdb.Database) -> None:
     made = ", ".join(f"d {operator} {factor}" for factor in factors for operator in "*/")
     query = f"UNWIND $texts AS text WITH duration(text) AS d RETURN {made}, d.nanoseconds"
     asked = {"texts": texts, "third": 0.333333}
-    assert db.explain(query, asked).rstrip().endswith("for each distinct input: duration(text)")
+    assert "Python" not in db.explain(query, asked)
     assert db.query(query, asked).fetchall() == in_python(db, query, asked)
     with pytest.raises(TypeMismatchError):
         db.query("UNWIND ['P1D'] AS text RETURN duration(text) / 0")

@@ -183,10 +183,13 @@ class Array:
         return found if absent is None else found._without(absent)
 
     def _without(self, absent: NDArray[np.bool_]) -> Array:
-        """Return it with some values null; of structs, their fields too."""
+        """Return it with some values null; of structs, their fields too; of unions, their members, which say that."""
         format = self.type.format
         if format == "n":
             return self
+        if types.is_union(self.type):
+            members = tuple(child._without(absent) for child in self.children)
+            return Array(self.type, len(self), None, self.data, self.offsets, members)
         children = tuple(child._without(absent) for child in self.children) if format == "+s" else self.children
         there = ~absent if self.valid is None else self.valid & ~absent
         return Array(self.type, len(self), there, self.data, self.offsets, children)

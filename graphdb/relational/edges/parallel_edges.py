@@ -44,7 +44,7 @@ from graphdb.relational.filtering.column_filters import NumberTest, number_tests
 from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.compiler import Scope
 from graphdb.sql.expressions import ExpressionCompiler
-from graphdb.sql.from_clause import Parameters
+from graphdb.sql.parameters import Parameters
 from graphdb.sql.types import maps
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.sorted_sets import both, each_once

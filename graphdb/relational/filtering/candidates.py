@@ -39,7 +39,8 @@ from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.computing import Beforehand
 from graphdb.sql.constants import from_numpy
 from graphdb.sql.expressions import MOST_OPERANDS, ExpressionCompiler
-from graphdb.sql.from_clause import Parameters, Rows
+from graphdb.sql.from_clause import Rows
+from graphdb.sql.parameters import Parameters
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.sorted_sets import both, each_once
 from graphdb.storage.catalog import EdgeLabel
@@ -360,10 +361,10 @@ class Candidates:
         label = names.property(key.words, self._text)
         if not label.kinds:
             return np.empty(0, np.int64)
-        parameters = Parameters()
+        parameters = Parameters(self._snapshot.connection.temporary)
         rows = self._rows(parameters)
         found = self._snapshot.properties.column(label)
-        value = column("value", found.type, "p", found.many)
+        value = column("value", found.type, "p", found.many, self._snapshot.properties.bases_of(label))
         known: dict[ast.Expression, SqlValue] = {ast.Property(ast.Variable(info.name), key): value}
         scope = Scope({info.name: column("subject", NODE, "p")}, known)
         compiler = ExpressionCompiler(self._text, names, self._arguments, rows, scope, self._snapshot.computing)
@@ -389,7 +390,7 @@ class Candidates:
     def _by_sql(self, bound: BoundPattern, number: int, conditions: Sequence[ast.Expression], known: Ids | None) -> Ids:
         """Vertices that fulfil any other conditions, tested over all that the vertex could be."""
         info = bound.vertices[number]
-        parameters = Parameters()
+        parameters = Parameters(self._snapshot.connection.temporary)
         rows = self._rows(parameters)
         scope = Scope({info.name: variable(info, "id", "u")})
         compiler = ExpressionCompiler(
@@ -432,7 +433,8 @@ class Candidates:
 
     def _columns(self, sql: str, parameters: Parameters, test: _Test) -> NDArray[Any]:
         """Return the column ``id`` of the rows that pass a test."""
-        columns = self._snapshot.connection.columns(sql, parameters.used(sql))
+        with parameters.views(self._snapshot.connection):
+            columns = self._snapshot.connection.columns(sql, parameters.used(sql))
         for number, condition in enumerate(test.failing):
             if columns[f"failed{number}"].any():
                 raise Beforehand(condition)

@@ -21,7 +21,7 @@ from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.late import BesideBindings
 from graphdb.relational.projection.relation import Source, bindings_of
 from graphdb.relational.query import Prepared, QueryRun
-from graphdb.sql.from_clause import Parameters
+from graphdb.sql.parameters import Parameters
 from graphdb.sql.value import SqlValue
 
 FIXED, FOUND = "_graphdb_fixed", "_graphdb_found"

@@ -39,8 +39,8 @@ from graphdb.relational.query import Prepared
 from graphdb.relational.rewrites.path_items import PathItems, written_out
 from graphdb.relational.vectors.algebra import Union
 from graphdb.semantics.aggregation import contains_aggregate
-from graphdb.sql.from_clause import Parameters
 from graphdb.sql.joined import common
+from graphdb.sql.parameters import Parameters
 from graphdb.sql.value import SqlValue, bases_of, column
 from graphdb.storage.arrays.arrow import table_of
 

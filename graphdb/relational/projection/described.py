@@ -22,7 +22,7 @@ from graphdb.grammar.walk import parts_of
 from graphdb.pattern.free import LOCAL, SUBQUERIES
 from graphdb.pattern.names import Names
 from graphdb.relational.vectors.algebra import Clause, ColumnOf, Constant, Operation, Vector
-from graphdb.sql.from_clause import Parameters
+from graphdb.sql.parameters import Parameters
 from graphdb.sql.value import SqlValue
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.graph.data_graph import DataGraph

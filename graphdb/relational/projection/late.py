@@ -23,7 +23,7 @@ from graphdb.relational.projection.relation import Relation
 from graphdb.relational.projection.sql import Compiled
 from graphdb.relational.snapshot import Snapshot
 from graphdb.semantics.aggregation import contains_aggregate
-from graphdb.sql.from_clause import Parameters
+from graphdb.sql.parameters import Parameters
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.catalog import EdgeLabel
 
@@ -140,18 +140,20 @@ def named_in(order_by: Sequence[ast.OrderItem], items: Sequence[ast.ReturnItem])
 
 
 def late_property(
-    expression: ast.Expression, variables: Mapping[str, SqlValue], snapshot: Snapshot, text: str
+    expression: ast.Expression, variables: Mapping[str, SqlValue], snapshot: Snapshot, text: str, *, last: bool = False
 ) -> tuple[SqlValue, EdgeLabel] | None:
-    """Return a vertex and the property of it that an expression is, where that can be gathered after SQL."""
+    """Return a vertex and the property of it that an expression is, where that is a column in memory.
+
+    ``last`` says that nothing is computed of it any more: it may be of several types.
+    """
     if not isinstance(expression, ast.Property) or not isinstance(expression.base, ast.Variable):
         return None
     vertex = variables.get(expression.base.name)
     if vertex is None or vertex.type.base is not Base.NODE or snapshot.deleted is not None:
         return None
     label = snapshot.names.property(expression.key.words, text)
-    if not label.kinds or not snapshot.properties.in_memory(label):
-        return None
-    return vertex, label
+    there = snapshot.properties.gathers if last else snapshot.properties.in_memory
+    return (vertex, label) if label.kinds and there(label) else None
 
 
 def late_items(
@@ -164,7 +166,7 @@ def late_items(
     found = {}
     for i, item in enumerate(checked(items)):
         if i not in needed and item.expression not in relation.known:
-            late = late_property(item.expression, relation.variables, snapshot, text)
+            late = late_property(item.expression, relation.variables, snapshot, text, last=True)
             if late is not None:
                 found[i] = late
     return found
@@ -226,6 +228,7 @@ def _direct(
     if not isinstance(expression, ast.Property):
         return Direct(f"v{number}"), None
     label = snapshot.names.property(expression.key.words, text)
-    if not snapshot.properties.in_memory(label):
+    if not snapshot.properties.gathers(label):
         return None
-    return Direct(f"v{number}", label), snapshot.properties.type_of(label)
+    type = snapshot.properties.type_of(label)
+    return Direct(f"v{number}", label), None if type.base in (Base.VALUE, Base.LIST) else type

@@ -20,7 +20,8 @@ from graphdb.relational.projection.relation import ORDER, VALUE, Relation, Sourc
 from graphdb.relational.snapshot import Snapshot
 from graphdb.sql.compiler import Compiler, Scope
 from graphdb.sql.expressions import ExpressionCompiler
-from graphdb.sql.from_clause import Parameters, Rows
+from graphdb.sql.from_clause import Rows
+from graphdb.sql.parameters import Parameters
 from graphdb.sql.types import lists, ranges
 from graphdb.sql.udf import OverRows, computed_over_rows
 from graphdb.sql.value import SqlValue, column

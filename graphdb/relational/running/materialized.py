@@ -21,8 +21,8 @@ from graphdb.common.values.types import NODE
 from graphdb.relational.program import Joined, Rows
 from graphdb.relational.projection.arrays import Beside, with_columns
 from graphdb.relational.snapshot import Snapshot
-from graphdb.sql.from_clause import Parameters
 from graphdb.sql.from_clause import Rows as Joins
+from graphdb.sql.parameters import Parameters
 from graphdb.sql.value import column
 
 

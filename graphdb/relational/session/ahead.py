@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from graphdb.common.errors import GraphDBError
 from graphdb.common.values.types import INTEGER, MOMENT, STRING
+from graphdb.snapshot.property_types import exact_only
 from graphdb.storage.graph.degree_sketch import IN, OUT
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _wanted(snapshot: Snapshot) -> Iterator[Wanted]:
     counts = {key: count for key, count in edges.counts().items() if count >= LARGE} if described else {}
     for key, count in counts.items():
         yield count, _KINDS, lambda key=key: edges.kinds(key)  # type: ignore[misc]
-    columns = [label for label in labels if snapshot.properties.in_memory(label)]
+    columns = [label for label in labels if not exact_only(label) and snapshot.properties.in_memory(label)]
     times = [label for label in columns if snapshot.properties.type_of(label) == MOMENT]
     keys = sorted((each for each in columns if _tells_vertices(snapshot, each)), key=lambda each: -each.triples)[:1]
     yield from _columns(snapshot, keys)

@@ -25,8 +25,9 @@ from graphdb.sql.compiler import Compiler, Forms
 from graphdb.sql.times import in_zones, moving
 from graphdb.sql.times.between import between
 from graphdb.sql.times.duration_parts import BILLION, NAMES, all_bound, bound, packed, parts
+from graphdb.sql.times.making import or_computed
 from graphdb.sql.times.temporal import constant as folded_time
-from graphdb.sql.times.temporal import folded, or_computed
+from graphdb.sql.times.temporal import folded
 from graphdb.sql.udf import compute
 from graphdb.sql.value import SqlValue, named
 
@@ -110,7 +111,8 @@ def _duration(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         if value.type == DURATION:
             return value
         if value.type == STRING and not value.many and value.atomic:  # it is named for each part
-            return or_computed(c, node, DURATION, [value], *duration_of(value.sql))
+            usual, found = duration_of(value.sql)
+            return or_computed(c, node, [value], SqlValue(f"CASE WHEN {usual} THEN {found} END", DURATION))
         raise _refused(node)
     parts = {key.text: c.one(part) for key, part in argument.items}
     units = (_MONTHS, _DAYS, _SECONDS, _FRACTIONS)

@@ -17,7 +17,6 @@ from graphdb.common.errors import GraphDBError, NotSupportedError
 from graphdb.common.values.temporal import (
     AT_OFFSETS,
     DATED,
-    Date,
     DateTime,
     Duration,
     LocalDateTime,
@@ -40,7 +39,6 @@ from graphdb.common.values.types import (
 )
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.pattern.free import free_variables
 from graphdb.sql import exact
 from graphdb.sql.compiler import Compile, Compiler, Forms
 from graphdb.sql.times import in_zones
@@ -76,7 +74,7 @@ _PARTS: Mapping[Base, Mapping[str, str]] = {
     Base.DATETIME: {**_OF_DATE, **_OF_CLOCK},
 }
 
-_EPOCHS = {"epochSeconds": 10**6, "epochMillis": 10**3}
+EPOCHS = {"epochSeconds": 10**6, "epochMillis": 10**3}
 """Components that count from 1970 on, and their microseconds."""
 
 _AT_OFFSETS = (Base.ZONED, Base.MOMENT)
@@ -95,8 +93,8 @@ def part(value: SqlValue, name: str, node: ast.Property) -> SqlValue:
     """
     kind = exact.kind_of(value.type)
     if kind in AT_OFFSETS and not value.many:
-        if name in _EPOCHS and kind is DateTime:
-            return SqlValue(_floor(f"epoch_us({instant(exact.less_exact(value)).sql})", _EPOCHS[name]), INTEGER)
+        if name in EPOCHS and kind is DateTime:
+            return SqlValue(_floor(f"epoch_us({instant(exact.less_exact(value)).sql})", EPOCHS[name]), INTEGER)
         if name in ("timezone", "offset"):
             text = offset_text(value)
             by_name = name == "timezone" and value.type.by_name
@@ -191,7 +189,7 @@ def constant(c: Compiler, node: ast.Expression) -> SqlValue | None:
         return None
 
 
-def _known(form: Compile) -> Compile:
+def known(form: Compile) -> Compile:
     """Return a form of a function that is a constant where its arguments are, and SQL does not compute it."""
 
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
@@ -208,8 +206,8 @@ def _known(form: Compile) -> Compile:
 
 # --- comparisons -----------------------------------------------------------------------------------------------
 
-_DAY, _CLOCK = r"\d{4}-\d{2}-\d{2}", r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
-_MOMENT = re.compile(rf"{_DAY}(T{_CLOCK})?(?P<zone>Z|[+-]\d{{2}}:\d{{2}})?")
+DAY, CLOCK = r"\d{4}-\d{2}-\d{2}", r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
+_MOMENT = re.compile(rf"{DAY}(T{CLOCK})?(?P<zone>Z|[+-]\d{{2}}:\d{{2}})?")
 
 
 def _moment(node: ast.Expression, arguments: Mapping[str, object]) -> tuple[ast.Expression, bool] | None:
@@ -276,143 +274,6 @@ def _compared(c: Compiler, node: ast.Expression) -> SqlValue:
     return c.compile(node)
 
 
-# --- making ----------------------------------------------------------------------------------------------------
-
-_ISO = {DATE: re.compile(_DAY), TIME: re.compile(_CLOCK), DATETIME: re.compile(f"{_DAY}T{_CLOCK}")}
-"""Spellings that DuckDB reads as openCypher does."""
-
-
-def _exists(text: str) -> bool:
-    """Whether there is such a day and time."""
-    try:
-        return datetime.datetime.fromisoformat(text if "-" in text else f"2000-01-01T{text}") is not None
-    except ValueError:
-        return False
-
-
-def or_computed(
-    c: Compiler, node: ast.FunctionCall, type: Type, of: Sequence[SqlValue], usual: str, sql: str
-) -> SqlValue:
-    """Return what SQL makes of values that are as usual; Python makes it of others, and says what is wrong with them.
-
-    Raises
-    ------
-    NotSupportedError
-        It is a constant, or of a list's items, or the values are random.
-    """
-    if not c.outermost or not free_variables(node) or any(value.volatile for value in of):
-        raise _refused(node)
-    there = " AND ".join(f"{value.sql} IS NOT NULL" for value in of)
-    other = c.computed(node, type)
-    return SqlValue(f"CASE WHEN {usual} THEN {sql} WHEN {there} THEN {other.sql} END", type)
-
-
-def _date_of_parts(c: Compiler, node: ast.FunctionCall, parts: ast.MapLiteral) -> SqlValue:
-    """Return the date of a year, and of a month and day if they are said."""
-    given = {key.text: value for key, value in parts.items}
-    if list(given) != ["year", "month", "day"][: len(given)] or len(given) != len(parts.items) or not given:
-        raise _refused(node)
-    values = [c.one(value) for value in given.values()]
-    if any(value.type != INTEGER for value in values):
-        raise _refused(node)
-    year, month, day = [value.sql for value in values] + ["1"] * (3 - len(values))
-    near = f"{year} BETWEEN 1 AND 9999 AND {month} BETWEEN 1 AND 12 AND {day} BETWEEN 1 AND 31"
-    found = f"CASE WHEN {near} THEN TRY(make_date({year}, {month}, {day})) END"
-    return or_computed(c, node, DATE, values, f"({found}) IS NOT NULL", found)
-
-
-_MADE_OF = {DATE: (Base.DATE, Base.DATETIME), TIME: (Base.TIME, Base.DATETIME), DATETIME: (Base.DATE, Base.DATETIME)}
-"""The types that hold all that another one needs."""
-
-
-def _convert(of: type[Temporal], value: SqlValue) -> SqlValue | None:
-    """Return an exact time as one of another kind; None where it lacks something."""
-    if of is Date:
-        return SqlValue(f"CAST({exact.clock_of(value)} AS DATE)", DATE) if value.type.of in DATED else None
-    return exact.converted(value, of) if value.type.of in DATED or of not in DATED else None
-
-
-def _time(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-    """Return ``time`` of another time: at its offset, or in UTC."""
-    if len(node.arguments) == 1 and not isinstance(node.arguments[0], ast.Literal | ast.MapLiteral):
-        value = c.one(node.arguments[0])
-        if exact.kind_of(value.type) is not None:
-            return exact.converted(value, Time)
-    raise _refused(node)
-
-
-def _make(target: Type, of: type[Temporal]) -> Compile:
-    """Return ``date`` and its kin: of text in the query's own text, or of another date or time."""
-
-    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-        if len(node.arguments) == 1:
-            argument = node.arguments[0]
-            text = argument.value if isinstance(argument, ast.Literal) else None
-            if isinstance(text, str) and _ISO[target].fullmatch(text) and _exists(text):
-                return SqlValue(f"CAST({c.compile(argument).sql} AS {sql_type(target)})", target, atomic=True)
-            if isinstance(argument, ast.MapLiteral):
-                if target == DATE:
-                    return _date_of_parts(c, node, argument)
-            elif text is None:
-                value = local(c.one(argument))
-                if value.type.base is Base.EXACT and (found := _convert(of, value)) is not None:
-                    return found
-                if value.type.base in _MADE_OF[target]:
-                    return value.made(f"CAST({value.sql} AS {sql_type(target)})", target, atomic=value.atomic)
-                if target == DATE and value.type == STRING:
-                    usual = f"regexp_full_match({value.sql}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}')"
-                    day = f"CASE WHEN {usual} AND {value.sql} >= '0001' THEN TRY_CAST({value.sql} AS DATE) END"
-                    return or_computed(c, node, DATE, [value], f"({day}) IS NOT NULL", day)
-        raise _refused(node)
-
-    return compile
-
-
-def _datetime(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-    """Return ``datetime`` of a date or time, or of what has passed since 1970."""
-    match node.arguments:
-        case (ast.MapLiteral(((key, since),)),) if key.text in _EPOCHS:
-            return _since(c, since, _EPOCHS[key.text], node)
-        case (ast.MapLiteral(),):
-            raise _refused(node)
-        case (argument,):
-            value = c.one(argument)
-            if exact.kind_of(value.type) is DateTime:
-                return value
-            if value.type.base is Base.EXACT and (found := _convert(DateTime, value)) is not None:
-                return found
-            if value.type.base in (Base.DATE, Base.DATETIME):
-                return SqlValue(f"make_timestamptz(epoch_us(CAST({value.sql} AS TIMESTAMP)))", ZONED)
-    raise _refused(node)
-
-
-_LAST = 9_200_000_000_000_000_000
-"""Microseconds before and after 1970 of which DuckDB knows which day they are on."""
-
-
-def _since(c: Compiler, since: ast.Expression, unit: int, node: ast.FunctionCall) -> SqlValue:
-    """Return the point in time so many units after 1970, of that many microseconds each."""
-    count = c.one(since)
-    if count.type.base is Base.NULL:
-        return SqlValue(f"CAST(NULL AS {sql_type(ZONED)})", ZONED)
-    if count.type != INTEGER:
-        raise _refused(node)
-    most = _LAST // unit
-    error = c.rows.error(f"a point in time more than {most} units from 1970 is out of range")
-    found = f"make_timestamptz({count.sql} * {unit}::BIGINT)"
-    near = f"{count.sql} BETWEEN {-most} AND {most}"
-    return SqlValue(f"CASE WHEN {near} THEN {found} WHEN {count.sql} IS NOT NULL THEN {error} END", ZONED)
-
-
-def _of_millis(unit: int) -> Compile:
-    def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
-        if len(node.arguments) != 1:
-            raise _refused(node)
-        return _since(c, node.arguments[0], unit, node)
-
-    return compile
-
-
 # --- truncating ------------------------------------------------------------------------------------------------
 
 _YEARS = {"millennium": 1000, "century": 100, "decade": 10}
@@ -426,10 +287,10 @@ def _truncate(target: Type) -> Compile:
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         unit = getattr(node.arguments[0], "value", None)
         if len(node.arguments) != 2 or not isinstance(unit, str):
-            raise _refused(node)
+            raise refused(node)
         value, unit = c.one(node.arguments[1]), unit.lower()
         if unit not in (*_YEARS, *_UNITS, *(() if target == DATE else _UNITS_OF_CLOCKS)):
-            raise _refused(node)
+            raise refused(node)
         if target == ZONED and value.type.by_name:
             return in_zones.named_once(
                 c, [value], lambda value: in_zones.truncated(c, node, value, _cut(unit, exact.clock_of(value)))
@@ -437,7 +298,7 @@ def _truncate(target: Type) -> Compile:
         if exact.kind_of(value.type) in DATED:
             value = exact.less_exact(value)
         if value.type.base not in (Base.DATE, Base.DATETIME, *_AT_OFFSETS):
-            raise _refused(node)
+            raise refused(node)
         cut = _cut(unit, local(value).sql)
         if target == ZONED:
             same = value if value.type.base in _AT_OFFSETS else SqlValue(value.sql, ZONED)
@@ -464,12 +325,12 @@ def _truncate_time(of: type[Temporal]) -> Compile:
     def compile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
         unit = getattr(node.arguments[0], "value", None)
         if len(node.arguments) != 2 or not isinstance(unit, str):
-            raise _refused(node)
+            raise refused(node)
         value, unit = c.one(node.arguments[1]), unit.lower()
         kind = exact.kind_of(value.type)
         dated = kind in DATED or value.type.base is Base.DATE
         if unit not in (*_UNITS_OF_CLOCKS, "day", *((*_YEARS, *_UNITS) if dated else ())) or not (dated or kind):
-            raise _refused(node)
+            raise refused(node)
         clock = exact.clock_of(value) if kind else f"CAST({value.sql} AS TIMESTAMP)"
         cut = f"date_trunc('{unit if unit in _UNITS_OF_CLOCKS else 'day'}', {clock})"
         cut = exact.time_of_day(f"epoch_us({cut})")
@@ -480,18 +341,12 @@ def _truncate_time(of: type[Temporal]) -> Compile:
     return compile
 
 
-def _refused(node: ast.FunctionCall) -> NotSupportedError:
+def refused(node: ast.FunctionCall) -> NotSupportedError:
+    """Return the error for a call that SQL does not compute."""
     return NotSupportedError(f"this use of {node.name} is not supported in SQL", position=node.span.start)
 
 
 _FORMS: Forms = {
-    "date": _make(DATE, Date),
-    "localtime": _make(TIME, LocalTime),
-    "time": _time,
-    "localdatetime": _make(DATETIME, LocalDateTime),
-    "datetime": _datetime,
-    "datetime.fromepoch": _of_millis(10**6),
-    "datetime.fromepochmillis": _of_millis(10**3),
     "date.truncate": _truncate(DATE),
     "localdatetime.truncate": _truncate(DATETIME),
     "datetime.truncate": _truncate(ZONED),
@@ -499,4 +354,4 @@ _FORMS: Forms = {
     "time.truncate": _truncate_time(Time),
 }
 
-FORMS: Forms = {name: _known(form) for name, form in _FORMS.items()}
+FORMS: Forms = {name: known(form) for name, form in _FORMS.items()}

@@ -17,8 +17,8 @@ from graphdb.grammar.walk import walk
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.rename import rewritten
 from graphdb.sql.compiler import Compiler
-from graphdb.sql.list_items import listed
 from graphdb.sql.types import lists
+from graphdb.sql.types.list_items import listed
 from graphdb.sql.value import SUBQUERY, SqlValue, named
 
 _OPERATORS = (ast.Binary, ast.Boolean, ast.Case, ast.Comparison, ast.IsNull, ast.ListLiteral, ast.Unary)

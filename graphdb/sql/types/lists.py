@@ -2,7 +2,7 @@
 
 :data:`COMPILED` says how each kind of expression compiles, :data:`FORMS` the functions of lists.  What happens to
 each item is a lambda of DuckDB's, in which nothing can be looked up; where items are vertices or edges, it is a
-subquery over them as rows (:mod:`graphdb.sql.list_items`).
+subquery over them as rows (:mod:`graphdb.sql.types.list_items`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.types import (
     ANY,
     BOOLEAN,
-    MEMBERS,
     NULL,
     Base,
     Type,
     has_ids,
-    has_terms,
     list_of,
     sql_type,
 )
@@ -30,11 +28,11 @@ from graphdb.pattern.bind import variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.sql.compiler import Compiler, Forms
 from graphdb.sql.constants import list_sql
-from graphdb.sql.equivalence import all_once, once
+from graphdb.sql.equivalence import once
 from graphdb.sql.joined import WHOLE_AND_REAL, alternatives, are_numbers, cast, common, options, type_of
-from graphdb.sql.list_items import ItemRows, listed, quantified
 from graphdb.sql.types import maps, ranges
 from graphdb.sql.types.comparisons import compare
+from graphdb.sql.types.list_items import ItemRows, listed, quantified
 from graphdb.sql.udf import compute
 from graphdb.sql.value import (
     SUBQUERY,
@@ -46,7 +44,6 @@ from graphdb.sql.value import (
     lacks_offset,
     named,
     side_by_side,
-    some,
 )
 
 
@@ -141,76 +138,6 @@ def column(c: Compiler, node: ast.ListLiteral) -> SqlValue:
         return side_by_side(items) or list_sql(items)
     except NotSupportedError as error:
         raise NotSupportedError(error.message, text=c.text, position=node.span.start) from None
-
-
-_EQUAL_IF_SAME = frozenset(MEMBERS) - {Base.FLOAT} | {Base.NODE, Base.EDGE}
-"""Types whose values are equal if DuckDB takes them for the same: no NaN, and nothing within which types may differ."""
-
-
-_LONG = 100
-"""Items of a list from which on values are looked up in it, rather than compared with each."""
-
-
-def _is_long(c: Compiler, node: ast.Expression) -> bool:
-    """Whether a list is long, as far as the text and the parameters say."""
-    given = c.arguments.get(node.name) if isinstance(node, ast.Parameter) else getattr(node, "value", None)
-    return isinstance(given, list | tuple) and len(given) >= _LONG
-
-
-def _in(c: Compiler, node: ast.In) -> SqlValue:
-    item = c.compile(node.item)
-    collection = c.compile(node.collection)
-    if collection.type.base is Base.NULL:
-        return SqlValue("CAST(NULL AS BOOLEAN)", BOOLEAN)
-    if collection.many:  # "x IN a.tags": the values of a multi-valued property are a list
-        return c.any_of(lambda a, b: SqlValue(compare(c, "=", a, b), BOOLEAN), item, collection)
-    if collection.type.base is not Base.LIST:
-        raise c.mismatch(f"IN needs a list, found {collection.type}", node.collection)
-    element = collection.type.element or NULL
-    if collection.shared and c.outermost and not item.many and element == item.type and element.base in _EQUAL_IF_SAME:
-        c.rows.note(SUBQUERY)
-        return SqlValue(f"({item.sql} IN ({collection.items_sql}))", BOOLEAN)  # a hash join
-    if _is_long(c, node.collection) and item.type.base is not Base.NULL:
-        if item.many or not c.outermost or element != item.type or element.base not in _EQUAL_IF_SAME:
-            raise NotSupportedError("each value with each of a long list would be compared in SQL")
-        c.rows.note(SUBQUERY)
-        return SqlValue(f"({item.sql} IN (SELECT unnest({collection.sql})))", BOOLEAN)  # a hash join
-
-    if has_terms(element) and not isinstance(node.collection, ast.ListLiteral):
-        raise NotSupportedError("the values of the literals in a list are not looked up in SQL")
-
-    def test(value: SqlValue) -> SqlValue:
-        if isinstance(node.collection, ast.ListLiteral):
-            if not node.collection.items:
-                return SqlValue("(NOT TRUE)", BOOLEAN)  # DuckDB takes no literal behind ORDER BY
-            parts = [compare(c, "=", value, c.one(x)) for x in node.collection.items]
-            return SqlValue(f"({' OR '.join(parts)})", BOOLEAN)
-
-        def compared(value: SqlValue, collection: SqlValue) -> str:
-            name = c.fresh()
-            found = some(collection.sql, name, compare(c, "=", value, named(name, element)))
-            return f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found} END"
-
-        both = value, collection
-        return SqlValue(all_once(c, both, compared) if value.subquery else compared(*both), BOOLEAN)
-
-    def fast(value: SqlValue) -> SqlValue:
-        plain = element == value.type and element.base in _EQUAL_IF_SAME
-        if not plain or isinstance(node.collection, ast.ListLiteral):
-            return test(value)
-        return SqlValue(
-            f"CASE WHEN {collection.sql} IS NULL THEN NULL "
-            f"WHEN len({collection.sql}) = 0 THEN FALSE WHEN {value.sql} IS NULL THEN NULL "
-            f"WHEN list_contains({collection.sql}, {value.sql}) THEN TRUE "
-            f"WHEN list_contains(list_transform({collection.sql}, lambda q: q IS NULL), TRUE) THEN NULL "
-            "ELSE FALSE END",
-            BOOLEAN,
-        )
-
-    found = c.any_of(fast, item)
-    if item.many:  # nothing is in an empty list, not even null
-        found = SqlValue(f"CASE WHEN len({collection.sql}) = 0 THEN FALSE ELSE {found.sql} END", BOOLEAN)
-    return found
 
 
 def _case(c: Compiler, node: ast.Case) -> SqlValue:
@@ -397,7 +324,6 @@ def _predicate(c: Compiler, node: ast.ListPredicate) -> SqlValue:
 
 COMPILED: Mapping[type, Callable[[Compiler, Any], SqlValue]] = {
     ast.ListLiteral: _literal,
-    ast.In: _in,
     ast.Case: _case,
     ast.Subscript: _subscript,
     ast.Slice: _slice,

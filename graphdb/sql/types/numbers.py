@@ -10,14 +10,14 @@ from collections.abc import Callable
 
 from graphdb.common.duckdb.out_of_range import OutOfRange
 from graphdb.common.errors import NotSupportedError, TypeMismatchError, with_place
-from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, NUMERIC, STRING, VALUE, Base, Type
+from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, MEMBERS, NUMERIC, STRING, VALUE, Base, Type
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compile, Compiler, Forms
-from graphdb.sql.equivalence import once
+from graphdb.sql.equivalence import all_once, once
 from graphdb.sql.joined import WHOLE_AND_REAL
 from graphdb.sql.types import text
 from graphdb.sql.types.magnitudes import LARGEST, magnitude
-from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, VOLATILE, Effects, SqlValue, as_union, member, named, number
+from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, VOLATILE, Effects, SqlValue, as_union, member, number
 
 
 def arithmetic(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
@@ -107,23 +107,36 @@ def _mixed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> Sq
     Where decimals are among them Python computes it: those of a union have 18 digits after the point, and their product
     has no type.
     """
+    bases = [v.bases or frozenset(MEMBERS) if v.type.base is Base.VALUE else {v.type.base} for v in (left, right)]
     if any(v.type.base is Base.DECIMAL or (v.bases is not None and Base.DECIMAL in v.bases) for v in (left, right)):
         raise NotSupportedError("decimals among other values are not supported in SQL")
-    pair = c.fresh()
-    both = [named(f"{pair}.{side}", value.type) for side, value in (("a", left), ("b", right))]
+    numbers = all(each <= WHOLE_AND_REAL for each in bases)
+    if numbers and (node.operator == "^" or {Base.FLOAT} in bases):
+        one, other = (SqlValue(number(v), FLOAT) if v.type.base is Base.VALUE else v for v in (left, right))
+        return _computed(c, one, other, node)
+
+    def made(left: SqlValue, right: SqlValue) -> str:
+        return _mixed_by_row(c, (left, right), node, numbers)
+
+    found = all_once(c, (left, right), made)
+    return SqlValue(found, VALUE, bases=WHOLE_AND_REAL if numbers else None)
+
+
+def _mixed_by_row(c: Compiler, both: tuple[SqlValue, SqlValue], node: ast.Binary, numbers: bool) -> str:
+    """Return SQL of the arithmetic of values whose types the rows tell, of ``numbers`` alone or of any types."""
     whole = [SqlValue(member(value, Base.INTEGER), INTEGER) for value in both]
     real = [SqlValue(number(v) if v.type.base is Base.VALUE else f"CAST({v.sql} AS DOUBLE)", FLOAT) for v in both]
-    cases = [f"WHEN {value.sql} IS NULL THEN NULL" for value in both]
+    cases = [] if numbers else [f"WHEN {value.sql} IS NULL THEN NULL" for value in both]
     for a, b in (whole, real):
         both_known = f"{a.sql} IS NOT NULL AND {b.sql} IS NOT NULL"
         cases.append(f"WHEN {both_known} THEN {as_union(_computed(c, a, b, node)).sql}")
+    if numbers:
+        return f"CASE {' '.join(cases)} END"
     if node.operator == "+":
         texts = [f"{value.sql} IS NOT NULL" for value in (SqlValue(member(v, Base.STRING), STRING) for v in both)]
         cases.append(f"WHEN {' OR '.join(texts)} THEN {as_union(text.joined(c, both[0], both[1], node)).sql}")
     refused = with_place(f"{node.operator} needs numbers", node.span.start, TypeMismatchError)
-    cases.append(f"ELSE {c.rows.error(refused)}")
-    values = f"[struct_pack(a := {left.sql}, b := {right.sql})]"
-    return SqlValue(f"list_transform({values}, lambda {pair}: CASE {' '.join(cases)} END)[1]", VALUE)
+    return f"CASE {' '.join(cases)} ELSE {c.rows.error(refused)} END"
 
 
 # --- functions -------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from graphdb.relational.projection.relation import GROUP, ORDER, ROW, Relation, 
 from graphdb.relational.snapshot import Snapshot
 from graphdb.relational.vectors import algebra as vectors
 from graphdb.sql.expressions import MOST_OPERANDS
-from graphdb.sql.from_clause import Parameters
+from graphdb.sql.parameters import Parameters
 from graphdb.sql.value import column
 
 _ROW_COLUMN = "row"

@@ -261,7 +261,7 @@ class ClauseTranslator:
             require(is_key(value.type))
             return self.expressions.struct(node, value)
         vector, base = self.expressions.property(node) or self.expressions.value(node)
-        plain = base in KEYS or isinstance(vector, PropertyOf) or is_key(value.type)
+        plain = base in KEYS or (isinstance(vector, PropertyOf) and base is not Base.LIST) or is_key(value.type)
         require(base is value.type.base and plain)
         return vector
 
