@@ -24,7 +24,7 @@ from graphdb.gpu.join.segmentation import STEP
 from graphdb.gpu.search.run import Search
 from graphdb.plan.executor import Refused
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.plan.strategy.ski_rental import ExpectedCost, StrategyTimings
+from graphdb.plan.strategy.ski_rental import WORSE, ExpectedCost, StrategyTimings
 
 LONGER = 0.25
 """Of what is expected to be scanned, a search takes so much longer than a join, about."""
@@ -97,11 +97,14 @@ class SearchesBeside:
         """A join begins: return what says whether a search, if one is ``possible``, is compiled and expected to be
         done before it.
 
-        What is left of the join is taken to be as long as what is over, if it was not expected to take longer.  Once
-        it has taken as long as a compiler does, a thread compiles the search, whatever was expected.
+        What is left of the join is taken to be as long as what is over, if it was not expected to take longer.  Where
+        it is known what a search takes, that was weighed before: the join ends, so that it is known, too, unless it
+        takes twice as long.  Once it has taken as long as a compiler does, a thread compiles the search, whatever was
+        expected.
         """
         started = asked = time.monotonic()
         joined, searched = self._seconds(plan, counting)
+        known = self._timings(plan, counting).measured("search")
 
         def ready() -> bool:
             nonlocal asked
@@ -109,7 +112,8 @@ class SearchesBeside:
             if now - asked < ASKED or plan in self._compiling:
                 return False
             asked, passed = now, now - started
-            if max(joined - passed, passed) < searched or not possible():
+            left = max(joined - passed, passed)
+            if (left < searched if known is None else passed < WORSE * known) or not possible():
                 return False
             try:
                 if self.ready(plan, counting):

@@ -5,27 +5,29 @@ those of vertices that are found often (access heat, GAMMA §5.1).  Pages (:mod:
 megabytes, in which long lists stand beside short ones.  Here the lists of every 16 vertices are placed by themselves:
 either behind one another on the device, or as they stand in pinned memory of the host, where kernels read them over the
 link (zero-copy, GAMMA §3.2).  The offset layer has 32-bit offsets of the vertices from the first that has neighbours to
-the last, and for each such block how far its lists stand from there.
+the last, and for each such block how far its lists stand from there.  Searches read lists in few bits
+(:mod:`graphdb.gpu.data.bit_packed`): more of them stand on the device, and less of the others comes over the link.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import MemoryLimitError
+from graphdb.gpu.data.bit_packed import TOGETHER, Packing, header_words, headers, pinned_words
 from graphdb.gpu.data.memory import DeviceMemory
-from graphdb.gpu.data.pinned import Pinned, keep_while_read, pinned, pinned_copy
+from graphdb.gpu.data.pinned import Pinned, keep_while_read, pinned
 from graphdb.storage.graph.pcsr import Partition
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-TOGETHER = 16
-"""Vertices whose lists stand in the same place: ``TOGETHER`` of ``sets.cuh``."""
 LOOKED_UP = 3.0
 """Reads of the offset layer for each list that is read."""
 SHORT = 1 << 32
@@ -77,9 +79,22 @@ class VertexBlocks:
         heats = np.add.reduceat(lengths * reads_when_found(lengths), begins) if count else np.empty(0)
         return cls(first, count, np.append(offsets[begins], offsets[-1:]), heats)
 
-    @property
-    def header_words(self) -> int:
-        """Numbers of 32 bits of the offset layer: offsets, to a multiple of two, and shifts of 64 bits."""
+    def heats_of(self, partition: Partition, times: Floats) -> Floats:
+        """How many reads are expected of each block whose vertices are found so often: float64 [blocks].
+
+        ``times`` is by vertex; none is found beyond its end.
+        """
+        lengths = np.diff(partition.offsets[self.first : self.first + self.count + 1])
+        found, reads = times[self.first : self.first + self.count], np.zeros(self.count)
+        reads[: len(found)] = found * reads_when_found(lengths[: len(found)])
+        return np.add.reduceat(reads, np.arange(0, self.count, TOGETHER)) if self.count else reads
+
+    def header_words(self, packing: Packing | None) -> int:
+        """Numbers of 32 bits of the offset layer: offsets, to a multiple of two, and shifts of 64 bits; or what tells
+        where lists in few bits are.
+        """
+        if packing is not None:
+            return header_words(self.bounds)
         return (self.count + 2) // 2 * 2 + 2 * len(self.heats)
 
     def header_heat(self, partition: Partition) -> float:
@@ -98,8 +113,12 @@ class DividedLists:
     groups
         The first vertex in the low 32 bits, and above them how many vertices there are.
     here
-        The lists on the device, in one piece or several (:func:`_copied`); places of all are told from the beginning
-        of the first.
+        The lists on the device, in one piece or several (:func:`_copied`).
+    elsewhere
+        Those in pinned memory of the host; none where all are on the device.
+    packing
+        How neighbours are packed; None: they stand as they are, and places are told from the beginning of the first
+        piece on the device.
     """
 
     header: Any
@@ -107,52 +126,68 @@ class DividedLists:
     here: tuple[Any, ...]
     elsewhere: NDArray[Any]
     nbytes: int
+    packing: Packing | None = None
 
 
 def divide(
-    memory: DeviceMemory, partition: Partition, blocks: VertexBlocks, resident: NDArray[np.bool_]
+    memory: DeviceMemory,
+    partition: Partition,
+    blocks: VertexBlocks,
+    resident: NDArray[np.bool_],
+    packing: Packing | None = None,
 ) -> DividedLists:
     """Copy a partition: ``resident`` says of its offset layer, and of each block behind it, whether it is copied."""
     header_here, hot = bool(resident[0]), resident[1:]
     begin, end = int(blocks.bounds[0]), int(blocks.bounds[-1])
-    sizes = np.diff(blocks.bounds)
+    neighbours, sizes = partition.neighbours, np.diff(blocks.bounds)
     # The offset layer stands in one piece, so it is the first to have one.
-    header: Any = memory.empty(blocks.header_words, np.uint32) if header_here else None
-    chosen = partition.neighbours[begin:end][np.repeat(hot, sizes)]
+    count = blocks.header_words(packing)
+    header: Any = memory.empty(count, np.uint32) if header_here else Pinned(memory.pinned((count,), np.uint32))
+    chosen = neighbours[begin:end][np.repeat(hot, sizes)]
     bounds = np.concatenate([[0], np.cumsum(sizes[hot])])
-    here = _copied(memory, chosen, bounds) if chosen.size else [(0, memory.empty(1, partition.neighbours.dtype))]
-    elsewhere = pinned(memory, partition.neighbours) if not hot.all() else partition.neighbours[:0]
-    width, base = partition.neighbours.itemsize, int(here[0][1].data.ptr)
+    packed = (lambda values: values) if packing is None else packing.pack
+    copied = partial(_copied, lambda values: memory.upload(packed(values)), chosen, bounds)
+    here = copied() if chosen.size else [(0, memory.empty(1, neighbours.dtype))]
+    elsewhere = neighbours[:0]
+    if not hot.all():
+        elsewhere = pinned(memory, neighbours) if packing is None else pinned_words(memory, partition, packing)
+    # The addresses of the bits where each block's lists begin.
+    bits = 8 * neighbours.itemsize if packing is None else packing.bits
+    begins, starts = np.array([begun for begun, _ in here]), np.array([int(piece.data.ptr) for _, piece in here])
     own = np.cumsum(sizes * hot) - sizes * hot
-    begins = np.array([begun for begun, _ in here])
-    apart = np.array([(int(piece.data.ptr) - base) // width - begun for begun, piece in here])
-    own += apart[np.searchsorted(begins, own, "right") - 1] - blocks.bounds[:-1]
-    away = (int(elsewhere.ctypes.data) - base) // width
-    words = np.zeros(blocks.header_words, np.uint32)
-    words[: blocks.count + 1] = partition.offsets[blocks.first : blocks.first + blocks.count + 1]
-    words[(blocks.count + 2) // 2 * 2 :] = np.where(hot, own, away).astype(np.int64).view(np.uint32)
+    piece = np.searchsorted(begins, own, "right") - 1
+    there = 8 * int(elsewhere.ctypes.data) + blocks.bounds[:-1] * bits
+    firsts = np.where(hot, 8 * starts[piece] + (own - begins[piece]) * bits, there)
+    offsets = partition.offsets[blocks.first : blocks.first + blocks.count + 1]
+    if packing is not None:
+        words = headers(firsts, offsets, blocks.bounds, int(header.data.ptr))
+    else:
+        words = np.zeros(count, np.uint32)
+        words[: blocks.count + 1] = offsets
+        away = (firsts - 8 * starts[0]) // bits - blocks.bounds[:-1]
+        words[(blocks.count + 2) // 2 * 2 :] = away.astype(np.int64).view(np.uint32)
     if header_here:
         memory.write(header, words)
     else:
-        header = Pinned(pinned_copy(memory, words, words.dtype))
+        header.values[:] = words
     groups = blocks.first | blocks.count << 32
-    pieces = tuple(piece for _, piece in here)
-    nbytes = sum(int(piece.nbytes) for piece in pieces) + int(header.nbytes)
-    made = DividedLists(header, groups, pieces, elsewhere, nbytes)
+    pieces = tuple(copy for _, copy in here)
+    nbytes = sum(int(copy.nbytes) for copy in pieces) + int(header.nbytes)
+    made = DividedLists(header, groups, pieces, elsewhere, nbytes, packing)
     keep_while_read(memory, made, [header, elsewhere])
     return made
 
 
-def _copied(memory: DeviceMemory, values: NDArray[Any], bounds: Ints) -> list[tuple[int, Any]]:
+def _copied(copy: Callable[[NDArray[Any]], Any], values: NDArray[Any], bounds: Ints) -> list[tuple[int, Any]]:
     """Copy lists to the device, in one piece, or in halves where what is free is in pieces: where each begins among
     the values, and its copy.  No piece ends but at some of the ``bounds``.
     """
     first, last = int(bounds[0]), int(bounds[-1])
     try:
-        return [(first, memory.upload(values[first:last]))]
+        return [(first, copy(values[first:last]))]
     except MemoryLimitError:
         middle = int(np.searchsorted(bounds, (first + last) // 2))
         if values.itemsize * (last - first) < PIECE or not 0 < middle < len(bounds) - 1:
             raise
-    begun = _copied(memory, values, bounds[: middle + 1])
-    return begun + _copied(memory, values, bounds[middle:])
+    begun = _copied(copy, values, bounds[: middle + 1])
+    return begun + _copied(copy, values, bounds[middle:])

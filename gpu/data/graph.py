@@ -17,29 +17,42 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from graphdb.common.errors import MemoryLimitError
-from graphdb.gpu.data.divided import SHORT, DividedLists, divide
+from graphdb.gpu.data.bit_packed import Packing
+from graphdb.gpu.data.divided import SHORT, DividedLists, VertexBlocks, divide
 from graphdb.gpu.data.in_place import SPANS, Scatter, SpansCopy, missing_bytes
 from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.narrow import narrow
 from graphdb.gpu.data.packed import PackedCopy, copy_packed
 from graphdb.gpu.data.pages import PagedArray
-from graphdb.gpu.data.residency import DIVIDED, NARROW, ORIENTED, PACKED, Residency, copy_of, lists_of, offsets_of
+from graphdb.gpu.data.residency import (
+    DIVIDED,
+    IN_FEW_BITS,
+    NARROW,
+    ORIENTED,
+    PACKED,
+    Placement,
+    Residency,
+    copy_of,
+    lists_of,
+    offsets_of,
+)
 from graphdb.storage.graph.derived.orientation import Oriented
 from graphdb.storage.graph.in_place.spans import Spans
 from graphdb.storage.graph.pcsr import LAYERS, Layer, Partition
 
 Ints = NDArray[np.int64]
 Row = tuple[int, int, int, int, int, int]
-DeviceLayer = Layer | Literal["short", "divided"]
+DeviceLayer = Layer | Literal["short", "divided", "in few bits"]
 DEVICE_LAYERS: dict[DeviceLayer, int] = {
     "hashed": LAYERS["hashed"],
     "spans": LAYERS["spans"],
     "short": -3,
     "divided": -4,
+    "in few bits": -5,
 }
 """What stands for an offset layer in a row: those of the host, the direct one with offsets of 32 bits, of lists that a
-join reads by segments and of oriented graphs, and that of lists which do not all stand on the device
-(:mod:`graphdb.gpu.data.divided`)."""
+join reads by segments and of oriented graphs, and those of lists which do not all stand on the device
+(:mod:`graphdb.gpu.data.divided`), as they are and in few bits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,11 +68,15 @@ class DevicePartition:
     max_degree: int
     alive: tuple[Any, ...] = ()
     """What has to live as long, beside its arrays."""
+    packing: Packing | None = None
+    """How neighbours are packed; None: they stand as they are."""
 
     @property
     def row(self) -> Row:
         """What a kernel reads, in the order of :data:`graphdb.storage.graph.pcsr.PARTITION`."""
         code_offsets, codes = address(self.code_offsets), address(self.codes)
+        if self.packing is not None:  # without codes
+            code_offsets, codes = self.packing.bits, self.packing.least
         return (
             DEVICE_LAYERS.get(self.layer, self.groups),
             address(self.offsets),
@@ -125,21 +142,16 @@ class DeviceGraph:
         """A unique number of a partition, for keys of the cache; it does not keep the partition alive."""
         return self._serials.setdefault(partition, next(self._next))
 
-    def partition(self, partition: Partition, coded: bool = False) -> DevicePartition:
+    def partition(self, partition: Partition, coded: bool = False, *, packed: bool = False) -> DevicePartition:
         """The copy of a partition, with the codes of its edges where these are asked for; where changes are written in
-        place, there is one copy, which follows them.
+        place, there is one copy, which follows them.  Lists may stand in few bits where that is said to be read
+        (``packed``).
         """
         if partition.spans is not None and not self._is_paged(partition):
             return self._following(partition, partition.spans)
         placed = None if coded else self.residency.divided(partition)
         if placed is not None and placed.blocks is not None:
-            blocks, resident = placed.blocks, placed.resident
-            copy: DividedLists = self.memory.cached_or_built(
-                DIVIDED, partition, lambda: divide(self.memory, partition, blocks, resident)
-            )
-            return DevicePartition(
-                "divided", copy.groups, copy.header, copy.here[0], None, None, partition.max_degree, (copy,)
-            )
+            return self._divided(partition, placed, placed.blocks, placed.packing if packed else None)
         code_offsets, codes = (partition.code_offsets, partition.codes) if coded else (None, None)
 
         def copied() -> DevicePartition:
@@ -157,6 +169,20 @@ class DeviceGraph:
             found: DevicePartition = with_codes
             return found
         return self.memory.cached_or_built("partition" if codes is None else CODED, partition, copied)
+
+    def _divided(
+        self, partition: Partition, placed: Placement, blocks: VertexBlocks, packing: Packing | None
+    ) -> DevicePartition:
+        # The room of lists in few bits, which a run reads now, has none for these lists as they are.
+        resident = placed.resident if packing == placed.packing else np.zeros_like(placed.resident)
+        copy: DividedLists = self.memory.cached_or_built(
+            DIVIDED if packing is None else IN_FEW_BITS,
+            partition,
+            lambda: divide(self.memory, partition, blocks, resident, packing),
+        )
+        layer: DeviceLayer = "divided" if copy.packing is None else "in few bits"
+        longest, first = partition.max_degree, copy.here[0]
+        return DevicePartition(layer, copy.groups, copy.header, first, None, None, longest, (copy,), copy.packing)
 
     def _is_paged(self, partition: Partition) -> bool:
         arrays = (partition.neighbours, partition.code_offsets, partition.codes)
@@ -234,7 +260,8 @@ class DeviceGraph:
         if partition.spans is not None and not self._is_paged(partition):
             copy: SpansCopy | None = self.memory.cached(SPANS, partition.spans)
             return missing_bytes(copy, partition.spans)
-        if any(self.memory.is_cached(what, partition) for what in (CODED, *(() if coded else ("partition", DIVIDED)))):
+        uncoded = () if coded else ("partition", DIVIDED, IN_FEW_BITS)
+        if any(self.memory.is_cached(what, partition) for what in (CODED, *uncoded)):
             return 0
         return sum(each.nbytes for each in lists_of(partition, coded))
 

@@ -45,3 +45,27 @@ def pack_lists(
                 if own >> 32:
                     words[(at >> 5) + 1] |= np.uint32(own >> 32)
                 at += bits
+
+
+@entry("T[:], i8, i8, u4[:]")
+def pack_bits(neighbours: NDArray[Any], least: int, bits: int, words: NDArray[np.uint32]) -> None:
+    """Write numbers one behind the other, in so many bits each (:mod:`graphdb.gpu.data.bit_packed`).
+
+    Parameters
+    ----------
+    neighbours
+        [entries]: each less ``least`` fits ``bits``, at most 32.
+    words
+        uint32 [entries * bits / 32, rounded up], written whole.
+    """
+    held, filled, at = np.uint64(0), np.int64(0), np.int64(0)
+    for i in range(len(neighbours)):
+        held |= np.uint64(np.int64(neighbours[i]) - least) << np.uint64(filled)
+        filled += bits
+        if filled >= 32:
+            words[at] = np.uint32(held & np.uint64(0xFFFFFFFF))
+            held >>= np.uint64(32)
+            filled -= 32
+            at += 1
+    if filled:
+        words[at] = np.uint32(held)

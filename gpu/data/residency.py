@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from graphdb.common.errors import DeviceError, MemoryLimitError
 from graphdb.gpu.card import Rates
+from graphdb.gpu.data.bit_packed import Packing
 from graphdb.gpu.data.divided import VertexBlocks, can_be_divided, reads_when_found
 from graphdb.gpu.data.in_place import SPANS
 from graphdb.gpu.data.memory import DeviceMemory
@@ -38,8 +39,8 @@ TRIPLE, VERTEX, SURELY = 48, 16, 0.1
 which these are so little that nothing else matters."""
 ALONE = 0.95
 """Where a run makes no tables, so much is for that part."""
-DIVIDED, TABLES, LEVELS = "divided", "search tables", "levels"
-"""What copies of divided lists are cached as; and what searches and joins read of a plan."""
+DIVIDED, IN_FEW_BITS, TABLES, LEVELS = "divided", "divided, in few bits", "search tables", "levels"
+"""What copies of divided lists are cached as, and those in few bits; and what searches and joins read of a plan."""
 ORIENTED, NARROW, PACKED, CLIQUES = "oriented", "narrow", "packed", "clique levels"
 """What copies of oriented graphs are cached as, these in fewer bytes and in few bits, and what joins read that find
 their cliques."""
@@ -213,6 +214,8 @@ class Placement:
         What is placed: an array, by pages, or a partition, by its offset layer and ``blocks``.
     resident, sizes
         bool and int64 [parts]: which of them stand on the device, and their bytes.
+    nbytes
+        Bytes on the device.
     here, everywhere
         Elements that are expected to be read of these, and of all.
     """
@@ -220,16 +223,14 @@ class Placement:
     original: weakref.ref[Any]
     resident: NDArray[np.bool_]
     sizes: Ints
+    nbytes: int
     here: float
     everywhere: float
     blocks: VertexBlocks | None = None
     searched: bool = False
     """Whether it leaves no room for tables: of a search (:mod:`graphdb.gpu.data.searched`), or of cliques."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes on the device."""
-        return int(self.sizes[self.resident].sum())
+    packing: Packing | None = None
+    """How neighbours are packed, on the device and in host memory; None: they stand as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +337,7 @@ class Residency:
         for each, own, resident in zip(fresh, parts, chosen, strict=True):
             self._placed[id(each.original)] = self.placement(each, own, own.heats, resident, searched=alone)
 
-    def parts(self, lists: Lists) -> Parts:
+    def parts(self, lists: Lists, packing: Packing | None = None) -> Parts:
         """The parts that lists are placed by, and how many reads are expected of each; of what is smaller than a page,
         there is one.
         """
@@ -344,20 +345,29 @@ class Residency:
             known = self._known(lists.partition)
             blocks = VertexBlocks.of(lists.partition) if known is None or known.blocks is None else known.blocks
             heats = np.concatenate([[blocks.header_heat(lists.partition)], blocks.heats])
-            sizes = np.concatenate([[4 * blocks.header_words], np.diff(blocks.bounds) * lists.elements.itemsize])
+            bits = 8 * lists.elements.itemsize if packing is None else packing.bits
+            sizes = np.concatenate([[4 * blocks.header_words(packing)], -(-np.diff(blocks.bounds) * bits // 8)])
             return Parts(heats, sizes, blocks)
         assert self.driver is not None
         heats = lists.heat(self.driver.page)
         return Parts(heats, np.full(len(heats), min(self.driver.page, lists.elements.nbytes)))
 
     def placement(
-        self, lists: Lists, parts: Parts, heats: Floats, resident: NDArray[np.bool_], *, searched: bool = False
+        self,
+        lists: Lists,
+        parts: Parts,
+        heats: Floats,
+        resident: NDArray[np.bool_],
+        *,
+        searched: bool = False,
+        packing: Packing | None = None,
     ) -> Placement:
         """A placement of lists, whose parts are expected to be read so often."""
         key = id(lists.original)
         gone = weakref.ref(lists.original, lambda _: self._placed.pop(key, None))
         here, everywhere = float(heats[resident].sum()), float(heats.sum())
-        return Placement(gone, resident, parts.sizes, here, everywhere, parts.blocks, searched)
+        nbytes = int(parts.sizes[resident].sum())
+        return Placement(gone, resident, parts.sizes, nbytes, here, everywhere, parts.blocks, searched, packing)
 
     def placed(self, lists: Lists) -> Placement | None:
         """Which parts of lists are copied; None where all are."""
@@ -369,7 +379,8 @@ class Residency:
         """
         for each in lists:
             self._placed.pop(id(each.original), None)
-            self._memory.forget(DIVIDED if each.partition is not None else copy_of(each.elements), each.original)
+            for what in (DIVIDED, IN_FEW_BITS) if each.partition is not None else (copy_of(each.elements),):
+                self._memory.forget(what, each.original)
         for each, placement in zip(lists, placements, strict=False):
             self._placed[id(each.original)] = placement
         self._memory.forget_all(ADDRESSES)

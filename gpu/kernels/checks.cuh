@@ -1,6 +1,6 @@
 // Conditions on bound slots: the checks of plan/physical.py, whose Op and CHECK_COLUMNS op.cuh holds.
 
-#include "sets.cuh"
+#include "elements.cuh"
 
 #include "op.cuh"
 

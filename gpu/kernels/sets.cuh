@@ -14,7 +14,8 @@ typedef unsigned int u32;
 struct Partition {
   // How many vertices, the first ones, have offsets; or -1: hashed groups, -2: spans of the first vertices, as many as
   // groups says, -3: their offsets of 32 bits, -4: the same of a range of vertices, which groups tells, and behind them
-  // how far the lists of each TOGETHER vertices are from there
+  // how far the lists of each TOGETHER vertices are from there; -5: the same vertices, of TOGETHER in a block
+  // (elements.cuh), whose lists' elements have so many bits as code_offsets says, each less than the vertex by codes
   i64 direct;
   const i64 *offsets;
   i64 groups;
@@ -81,12 +82,6 @@ __device__ __forceinline__ Span neighbours_of(const Partition &partition, i64 ve
     group = __ldg(pairs + 14);
   }
   return {0, 0};
-}
-
-// Whether other is among the neighbours of vertex.
-__device__ __forceinline__ bool joined(const Partition &partition, i64 vertex, i64 other) {
-  Span span = neighbours_of(partition, vertex);
-  return holds(partition.neighbours, span.begin, span.end, other);
 }
 
 // The place of other among the neighbours of vertex, or -1; of lists that are not divided, whose places may be negative.

@@ -181,12 +181,12 @@ class _Writer(Reads):
         if k == self._depth + 1 and k not in self._stolen:
             say(f"if (search.step == {k}) search.step = 0;")
         lists = self._lists_of(k) if step[StepColumn.KIND] == JOIN else []
-        kind = "i64" if step[StepColumn.KIND] == EDGES else "ID"
-        say(f"const {kind} *ids = nullptr; u32 count = 0;")
+        codes = step[StepColumn.KIND] == EDGES
+        say(f"{'const i64 *' if codes else 'Begin '}ids = {{}}; u32 count = 0;")
         if lists:
             self._open(k, lists, clipped)
         elif step[StepColumn.KIND] == SCAN:
-            scan = f"(const ID *)__ldg(run.scans + {2 * k}), (u32)__ldg(run.scans + {2 * k + 1})"
+            scan = f"begin_of((const ID *)__ldg(run.scans + {2 * k})), (u32)__ldg(run.scans + {2 * k + 1})"
             say(f"if (on) {{ Elements l0 = {{{scan}}};")
             self._cut(above, k, "l0")
             say("ids = l0.ids; count = l0.count; }")
@@ -218,17 +218,18 @@ class _Writer(Reads):
         say("if (search.poll()) return;")
         say("end = round_end(first, at, total);")
         say("const u32 mine = at + LANE; const int owner = owner_of(first, mine);")
-        if kind == "ID":
-            say("const ID *list = from_lane(ids, owner);")
-        else:
+        if codes:
             say("const i64 *list = (const i64 *)__shfl_sync(FULL, (u64)ids, owner);")
+            value = f"(ID)(__ldg(list + (mine - begin)) ^ {step[StepColumn.FLIP]})"
+        else:
+            say("const Begin list = from_lane(ids, owner);")
+            value = "element(list, mine - begin)"
         say("const u32 begin = __shfl_sync(FULL, first, owner);")
-        flip = f" ^ {step[StepColumn.FLIP]}" if step[StepColumn.KIND] == EDGES else ""
         say("bool ok = mine < end;")
-        say(f"const ID x = ok ? (ID)(__ldg(list + (mine - begin)){flip}) : 0; (void)x;")
+        say(f"const ID x = ok ? {value} : 0; (void)x;")
         for j in range(1, len(lists)):
-            say(f"{{ const ID *other = from_lane(l{j}.ids, owner); const u32 n = __shfl_sync(FULL, l{j}.count, owner);")
-            say("if (ok) ok = holds(other, 0, n, x); }")
+            say(f"{{ const Begin other = from_lane(l{j}.ids, owner);")
+            say(f"const u32 n = __shfl_sync(FULL, l{j}.count, owner); if (ok) ok = holds(other, 0, n, x); }}")
         if checks:
             say(f"if (ok) ok = {' && '.join(self._test(row, k, 'owner') for row in checks)};")
         say("const u32 mask = __ballot_sync(FULL, ok);")
@@ -246,13 +247,13 @@ class _Writer(Reads):
         """A share's list for the lane's partial match, where step ``k`` is opened."""
         row = self._value(row_of(share), k, "LANE")
         ids = f"search.shares + {self._keeps[share]} + ({row}) * {self._capacity(share)}"
-        return f"{{{ids}, (u32)search.room[{self._lengths[share]} + {row}]}}"
+        return f"{{begin_of({ids}), (u32)search.room[{self._lengths[share]} + {row}]}}"
 
     def _make(self, share: int, k: int) -> None:
         """Intersect two lists of each lane's partial match, and keep that with the batch."""
         say = self._lines.append
         (partition, slot), *others = self._chain(share)
-        say("{ Elements a = {nullptr, 0}, b = {nullptr, 0};")
+        say("{ Elements a, b;")
         say(f"if (on) {{ a = list_of(run, {partition}, {self._value(slot, k, 'LANE')});")
         if self._parent(share) >= 0:
             say(f"b = {self._shared_list(self._parent(share), k)}; }}")
@@ -279,14 +280,15 @@ class _Writer(Reads):
         """Find the lists of each lane's partial match; the shortest is scanned, the others are asked."""
         say = self._lines.append
         for j in range(len(lists)):
-            say(f"Elements l{j} = {{nullptr, 0}};")
+            say(f"Elements l{j};")
         say("if (on) {")
         lead = 0
         for j, (row, partition, slot) in enumerate(lists):
             if partition == -2:
                 say(f"l{j} = {self._shared_list(slot, k)};")
             elif partition == -1:
-                say(f"l{j} = {{(const ID *)__ldg(run.lists + {row * 4 + 1}), (u32)__ldg(run.lists + {row * 4 + 2})}};")
+                ids = f"begin_of((const ID *)__ldg(run.lists + {row * 4 + 1}))"
+                say(f"l{j} = {{{ids}, (u32)__ldg(run.lists + {row * 4 + 2})}};")
             else:
                 say(f"l{j} = list_of(run, {partition}, {self._value(slot, k, 'LANE')});")
                 if clipped and partition == self._second and slot == self._slots[0]:
@@ -297,7 +299,8 @@ class _Writer(Reads):
             if lead:
                 say(f"swap_if(true, l0, l{lead});")
             say("if (high < (i64)l0.count) l0.count = (u32)high;")
-            say("if (low > 0) { l0.ids += low; l0.count = l0.count > low ? l0.count - (u32)low : 0; }")
+            say("if (low > 0) {")
+            say("l0.ids = behind(l0.ids, low); l0.count = l0.count > low ? l0.count - (u32)low : 0; }")
         else:
             for j in range(1, len(lists)):
                 say(f"swap_if(l{j}.count < l0.count, l0, l{j});")
@@ -316,7 +319,7 @@ class _Writer(Reads):
         for i, other in enumerate(others):
             say(f"const i64 o{i} = {other};")
             fresh = "".join(f" && o{i} != o{j}" for j in range(i))
-            within = f"o{i} >= (i64)ids[0] && o{i} <= (i64)ids[count - 1]{fresh}"
+            within = f"o{i} >= (i64)element(ids, 0) && o{i} <= (i64)element(ids, count - 1){fresh}"
             say(f"if (count && {within} && holds(ids, 0, count, o{i})) --n;")
         say("search.found += n; }")
         self._enough(k)

@@ -62,6 +62,8 @@ class Code:
         How work is stolen, as a number of :data:`~graphdb.gpu.search.stealing.STEALS`.
     threads, shared
         Threads of a block, and the bytes of shared memory that it takes.
+    packed
+        Whether it reads lists that may stand in few bits.
     """
 
     text: Text
@@ -70,6 +72,7 @@ class Code:
     threads: int
     shared: int
     macros: dict[str, object]
+    packed: bool
 
     def carried_bytes(self, width: int) -> int:
         """Bytes of global memory by which a warp is given work."""
@@ -122,7 +125,7 @@ class SearchRun:
         warps, width = threads // 32, np.dtype(plan.dtype).itemsize
         with device.active():
             empty = device.memory.empty
-            self._tables = tables = search_tables(plan, graph)
+            self._tables = tables = search_tables(plan, graph, code.packed)
             self._module = module = device.module("search", code.macros, text.plan, control.check)
             first, last = control.range_of(len(tables.program.scans[0]))
             self._scan = tables.program.scans[0][first:last]
@@ -146,7 +149,8 @@ class SearchRun:
                 self._block_rows = max(min(sizes.block_rows, most // (sizes.blocks * max(columns, 1))), 1)
                 desk_words = 2 + -(-blocks // 32) + len(LETTER) * blocks * warps if code.steals else 0
                 try:
-                    self._ring = empty((sizes.blocks, max(columns, 1), 1 if counting else self._block_rows), plan.dtype)
+                    ring = (sizes.blocks, max(columns, 1), self._block_rows)
+                    self._ring = empty((0, *ring[1:]) if counting else ring, plan.dtype)
                     shares = empty(blocks * warps * text.shares, plan.dtype)
                     pool = empty(text.pooled * pool_rows, plan.dtype)
                     desks = empty((1 + (depth > 0), desk_words), np.uint32)
@@ -158,8 +162,9 @@ class SearchRun:
                     self._ring = shares = pool = desks = mail = None
                     blocks = tables.blocks[id(code)] = blocks * 3 // 4
             self._columns = columns
-            self._ready: NDArray[np.uint64] = device.pinned((sizes.blocks,), np.uint64)
-            self._gone: NDArray[np.int64] = device.pinned((sizes.blocks,), np.int64)
+            cells = np.zeros if counting else device.pinned  # a count gives no rows: no kernel looks here
+            self._ready: NDArray[np.uint64] = cells((sizes.blocks,), np.uint64)
+            self._gone: NDArray[np.int64] = cells((sizes.blocks,), np.int64)
             self._given: dict[str, int] = {
                 **tables.addresses,
                 "resources": plan.program.resources,

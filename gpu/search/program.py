@@ -48,12 +48,17 @@ class DeviceProgram:
 
 
 def device_program(
-    plan: PhysicalPlan, graph: DeviceGraph, whole: Set[int] | None = None, *, roots_away: bool = False
+    plan: PhysicalPlan,
+    graph: DeviceGraph,
+    whole: Set[int] | None = None,
+    *,
+    roots_away: bool = False,
+    packed: bool = False,
 ) -> DeviceProgram:
     """Copy what a plan reads to the device, as far as it is not there, and write its tables anew.
 
     With ``whole``, only the lists of these partitions are copied, and no codes; with ``roots_away``, what the first
-    step scans is read in pinned memory of the host.
+    step scans is read in pinned memory of the host; with ``packed``, lists may stand in few bits.
     """
     program = plan.program
     arrays = {item.ctypes.data: item for item in program.alive if isinstance(item, np.ndarray)}
@@ -82,7 +87,7 @@ def device_program(
     }
     if whole is None:
         coded = coded_rows(plan)
-        copies = tuple(graph.partition(each, row in coded) for row, each in enumerate(plan.partitions))
+        copies = tuple(graph.partition(each, row in coded, packed=packed) for row, each in enumerate(plan.partitions))
     else:
         copies = tuple(graph.lists(each, row in whole) for row, each in enumerate(plan.partitions))
     rows = np.array([copy.row for copy in copies], np.int64).reshape(len(copies), len(PARTITION))
@@ -130,14 +135,16 @@ class Ends:
         return 0 if self.ends is None else int(self.ends.nbytes)
 
 
-def search_tables(plan: PhysicalPlan, graph: DeviceGraph) -> SearchTables:
-    """Those of a plan, cached as long as its program: to write them takes as long as a short search."""
+def search_tables(plan: PhysicalPlan, graph: DeviceGraph, packed: bool) -> SearchTables:
+    """Those of a plan, for code that may read lists in few bits or not, cached as long as the plan's program: to write
+    them takes as long as a short search.
+    """
 
     def made() -> SearchTables:
         # A search reads its roots in order: where there is too little room, lists need it more.
         placed = [known for each in lists_read(plan, plan.count_only) if (known := graph.residency.placed(each))]
         away = any(each.searched and not each.resident.all() for each in placed)
-        program = device_program(plan, graph, roots_away=away)
+        program = device_program(plan, graph, roots_away=away, packed=packed)
         scans = np.zeros((len(plan.steps), 2), np.int64)
         for step, values in program.scans.items():
             scans[step] = address(values), len(values)
@@ -153,4 +160,4 @@ def search_tables(plan: PhysicalPlan, graph: DeviceGraph) -> SearchTables:
         begins = address(cells) + 8 * np.cumsum([0, *(table.size for table in tables.values())])
         return SearchTables(program, cells, dict(zip(tables, begins.tolist(), strict=False)))
 
-    return graph.memory.cached_or_built(TABLES, plan.program, made)
+    return graph.memory.cached_or_built(f"{TABLES}, packed" if packed else TABLES, plan.program, made)

@@ -57,6 +57,7 @@ LONGEST = 1 << 27
 _MACROS = {"THREADS": str(BLOCK), "RESIDENT": str(RESIDENT)}
 VARIANTS["search"] = (
     {"ID": IDS[np.int32], **_MACROS, "STEAL": "2", "LEVELS": "4", "LEFT": str(LEFT)},
+    {"ID": IDS[np.int32], **_MACROS, "BIT_PACKED": "1"},
     {"ID": IDS[np.int64], **_MACROS},
 )
 
@@ -226,13 +227,15 @@ class Search:
             A warp takes more shared memory than a block has.
         """
         how = (self.depth(plan), self.steal, self.left, self._stores(plan), self.resident, *self.macros.items())
-        key = ("search code", counting, whole, self.device.name, *how)
+        beside, rates = self.beside_lists(plan, counting), self.device.rates
+        packed = self._searched.in_few_bits(plan, counting, beside, rates)
+        key = ("search code", counting, whole, packed, self.device.name, *how)
         found: Code | None = plan.cache.get(key)
         if found is None:
-            found = plan.cache[key] = self._written(plan, counting=counting, whole=whole)
+            found = plan.cache[key] = self._written(plan, counting=counting, whole=whole, packed=packed)
         return found
 
-    def _written(self, plan: PhysicalPlan, *, counting: bool, whole: bool) -> Code:
+    def _written(self, plan: PhysicalPlan, *, counting: bool, whole: bool, packed: bool) -> Code:
         depth, limits, threads = self.depth(plan) if whole else 0, self.device.limits, BLOCK
         text = search_text(plan, counting, plan.program.second, self._stores(plan), depth, self.steal != "off")
         steals = STEALS.index(self.steal) if text.levels else 0
@@ -256,7 +259,9 @@ class Search:
         macros |= self.macros
         if steals:
             macros |= {"STEAL": steals, "LEVELS": text.levels, "LEFT": self.left}
-        return Code(text, depth, steals, threads, shared, macros)
+        if packed:
+            macros["BIT_PACKED"] = 1
+        return Code(text, depth, steals, threads, shared, macros, packed)
 
     def is_ready(self, plan: PhysicalPlan, *, counting: bool) -> bool:
         """Whether a run of all matches has nothing to compile; raises as :meth:`code` does."""

@@ -355,8 +355,11 @@ class PhysicalPlan:
     @property
     def partitions(self) -> list[Partition]:
         """The partitions that it reads, in the order of its program's table."""
-        known = {item.row: item for item in self.program.alive if isinstance(item, Partition)}
-        return [known[row] for row in map(tuple, self.program.partitions.tolist())]
+        found: list[Partition] | None = self.cache.get("partitions")
+        if found is None:
+            known = {item.row: item for item in self.program.alive if isinstance(item, Partition)}
+            found = self.cache["partitions"] = [known[row] for row in map(tuple, self.program.partitions.tolist())]
+        return found
 
     @property
     def sums(self) -> CountingPlan | None:

@@ -48,6 +48,7 @@ from tests.benchmarks.counting import pattern as counted
 from tests.benchmarks.counting import rmat
 from tests.benchmarks.harness import scratch
 from tests.benchmarks.link import Link
+from tests.benchmarks.several_devices import drawn as drawn_there
 
 ASKED = ("S2", "F2", "C1", "T2", "T3", "T6", "T9", "H1", "H3", "H4")
 """Of the generated RDF's questions, those that read long lists."""
@@ -210,9 +211,11 @@ def social(people: int, compared: Compared) -> None:
             compared.row(f"{title}, rows", way, make_plan(listed, graph, counting="never"), compared.rows)
 
 
-def _labelled_plan(name: str) -> PhysicalPlan:
-    """Triangles of an R-MAT graph whose edges have one of two labels and a direction."""
-    vertices, u, v = rmat(int(name.removeprefix("rmat")), 16)
+def _labelled_plan(name: str, on_device: bool) -> PhysicalPlan:
+    """Triangles of an R-MAT graph, drawn on the device or on the host, whose edges have one of two labels and a
+    direction.
+    """
+    vertices, u, v = (drawn_there if on_device else rmat)(int(name.removeprefix("rmat")), 16)
     keys = np.unique(np.minimum(u, v) * vertices + np.maximum(u, v))
     low, high = (cells[keys // vertices != keys % vertices] for cells in (keys // vertices, keys % vertices))
     graph = DataGraph(ArraySource(low, vertices + (low + high) % 2, high, vertices + 2))
@@ -222,9 +225,9 @@ def _labelled_plan(name: str) -> PhysicalPlan:
     return replace(make_plan(drawn, graph, counting="never"), clique=None)
 
 
-def labelled(name: str, compared: Compared) -> None:
+def labelled(name: str, on_device: bool, compared: Compared) -> None:
     """Triangles of two labels, counted."""
-    plan = _labelled_plan(name)
+    plan = _labelled_plan(name, on_device)
     for way in WAYS:
         compared.row(f"labelled {name}", way, plan, compared.count)
 
@@ -235,6 +238,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--triples", type=int, default=10_000_000, help="of RDF; 0: none")
     parser.add_argument("--people", type=int, default=150_000, help="0: none")
     parser.add_argument("--labelled", help="a graph: rmat18")
+    parser.add_argument("--drawn", action="store_true", help="that graph is drawn on the device, in seconds")
     parser.add_argument("--parts", type=int, nargs="+", default=[4])
     parser.add_argument("--settle", type=int, default=0, help="runs before those that count")
     parser.add_argument("--only", nargs="+", help="of the queries, those whose names begin so")
@@ -248,7 +252,7 @@ def main(argv: list[str] | None = None) -> None:
     if given.people:
         social(given.people, compared)
     if given.labelled:
-        labelled(given.labelled, compared)
+        labelled(given.labelled, given.drawn, compared)
     if given.triples:
         rdf(given.triples, compared)
 

@@ -100,9 +100,11 @@ def skewed(vertices: int, edges: int) -> DataGraph:
 
 
 @EMULATED
-@pytest.mark.parametrize("part", [2, 8])
+@pytest.mark.parametrize("part", [2, 8, 16])
 def test_bytes_over_the_link(part: int) -> None:
-    """Not more than the plan tells; and with half of the lists on the device, at most three times what these have."""
+    """About as many as the plan tells, and with room for an eighth of the lists at most three times what these have; with
+    room for half of them, all are on the device, in few bits.
+    """
     graph = skewed(2_000, 12_000)
     edges = [(0, 1, (2_000,), True), (1, 2, (2_000,), True), (0, 2, (2_000,), True)]
     plan = make_plan(pattern(3, edges, MatchMode.DIFFERENT_NODES, count_only=True), graph, counting="never")
@@ -112,6 +114,7 @@ def test_bytes_over_the_link(part: int) -> None:
             assert device.count(plan) == wanted > 0
         counted.begin()
         assert device.count(plan) == wanted
-        assert 0 < counted.bytes <= device.strategies.link_bytes(plan, True, "search")
-        if part == 2:
+        assert (counted.bytes == 0) is (part == 2)
+        assert counted.bytes <= 1.5 * device.strategies.link_bytes(plan, True, "search")
+        if part == 8:
             assert counted.bytes <= 3 * sum(each.nbytes for each in lists_read(plan, True))

@@ -14,7 +14,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphdb.common.errors import MemoryLimitError
@@ -59,6 +59,7 @@ def test_heat_is_what_is_read_of_each_page(lengths: list[int], page: int, data: 
     assert found == pytest.approx(want)
 
 
+@settings(deadline=None)
 @given(lengths=st.lists(st.integers(0, 9), min_size=1, max_size=70), data=st.data())
 def test_divided_lists_are_found_wherever_they_stand(lengths: list[int], data: st.DataObject) -> None:
     """By the offset layer as ``neighbours_of`` of ``sets.cuh`` reads it."""

@@ -23,9 +23,10 @@ from graphdb.gpu.card import TYPICAL
 from graphdb.gpu.code.launch import Module
 from graphdb.gpu.data import divided, searched
 from graphdb.gpu.data import graph as data_graph
+from graphdb.gpu.data.bit_packed import Packing
 from graphdb.gpu.data.pages import hottest
-from graphdb.gpu.data.residency import Residency, lists_of_plan, lists_read
-from graphdb.gpu.data.searched import SearchedLists, link_bytes
+from graphdb.gpu.data.residency import Residency, lists_of, lists_of_plan, lists_read
+from graphdb.gpu.data.searched import LinkBytes, SearchedLists, Spread, link_bytes
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.search import launches
 from graphdb.gpu.search import run as search_run
@@ -121,7 +122,12 @@ def test_lists_are_placed_for_a_plan_that_is_searched(by_vertices: bool) -> None
             assert device.count(plan) == wanted > 0
         placed = [residency.placed(each) for each in lists]
         assert all(each.searched for each in placed)
-        assert sum(each.nbytes for each in placed) > sum(each.nbytes for each in joined)
+        assert sum(each.here for each in placed) > 0.0
+        if by_vertices:  # in fewer bits, so that less comes from host memory though a join leaves as much room
+            assert all(each.packing is not None for each in placed)
+            assert sum(each.resident.sum() for each in placed) > sum(each.resident.sum() for each in joined)
+        else:
+            assert sum(each.nbytes for each in placed) > sum(each.nbytes for each in joined)
         assert memory.used_bytes <= memory.budget
         # A join needs room for its tables.
         device.hint = "join"
@@ -139,9 +145,9 @@ def test_lists_are_placed_for_a_plan_that_is_searched(by_vertices: bool) -> None
 @EMULATED
 def test_a_search_whose_lists_leave_it_too_little_room_is_not_refused() -> None:
     """Its lists leave it more from then on, at last as much as those of a join."""
-    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(120, 3_000), counting="never")
+    plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(2_000, 12_000), counting="never")
     wanted = HostExecutor(1).count(plan)
-    with searching(2, plan) as device, mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6, 0.0)):
+    with searching(6, plan) as device, mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6, 0.0)):
         device.strategies.search.compile(plan, lambda: None, counting=True)
         device.hint = "auto"
         lists = lists_read(plan, True)
@@ -208,7 +214,8 @@ def test_plans_in_turns_move_no_more_than_they_read(part: int) -> None:
 
 
 @EMULATED
-def test_lists_are_copied_in_pieces_where_what_is_free_is_in_pieces() -> None:
+@pytest.mark.parametrize("packing", [None, Packing(0, 9)], ids=["ids", "packed"])
+def test_lists_are_copied_in_pieces_where_what_is_free_is_in_pieces(packing: Packing | None) -> None:
     """And found in them, wherever they stand."""
     plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(120, 3_000), counting="never")
     with searching(2, plan) as device, mock.patch.object(divided, "PIECE", 0):
@@ -224,7 +231,7 @@ def test_lists_are_copied_in_pieces_where_what_is_free_is_in_pieces() -> None:
         (lists,) = place(plan, True)
         placed = device.graph.residency.placed(lists)
         with memory.active(), mock.patch.object(memory, "empty", pieces):
-            copy = divided.divide(memory, lists.partition, placed.blocks, placed.resident)
+            copy = divided.divide(memory, lists.partition, placed.blocks, placed.resident, packing)
         assert len(copy.here) == 2
         assert max(asked[2:]) < asked[1]
         with mock.patch.object(data_graph, "divide", return_value=copy):
@@ -371,10 +378,41 @@ def test_what_a_search_reads_of_lists() -> None:
     graph = DataGraph(ArraySource(source, labels, target, 2_006))
     edges = [(0, 1, (2_004,), True), (0, 2, (2_005,), True), (1, 2, (2_005,), True)]
     plan = make_plan(pattern(3, edges, REPEATABLE, count_only=True), graph, counting="never")
-    read = link_bytes(plan)
+    read = link_bytes(plan, [None] * len(plan.partitions))
     sizes = [each.neighbours.nbytes for each in plan.partitions]
-    assert all(each.offsets > 0 and each.scanned + each.found > 0 for each in read)
-    assert max(each.scanned + each.found for each in read) > 2 * min(sizes)
+    moved = [each.scanned + sum(each.found.values()) for each in read]
+    assert all(each.offsets > 0 for each in read)
+    assert min(moved) > 0
+    assert max(moved) > 2 * min(sizes)
+
+
+def test_lists_are_read_as_often_as_their_vertices_are_found() -> None:
+    """Among the neighbours by which they are bound, however long their own lists are."""
+    # Everybody follows the first 16; all like two things, and the last sixteen all of them.
+    people, things = np.arange(160), 160 + np.arange(40)
+    follows = np.stack([np.repeat(people, 16), np.tile(people[:16], 160)])
+    likes = np.concatenate(
+        [
+            np.stack([np.repeat(people[:144], 2), things[np.arange(288) % 40]]),
+            np.stack([np.repeat(people[144:], 40), np.tile(things, 16)]),
+        ],
+        axis=1,
+    )
+    source, target = np.concatenate([follows, likes], axis=1)
+    labels = np.repeat([200, 201], [follows.shape[1], likes.shape[1]])
+    graph = DataGraph(ArraySource(source, labels, target, 202), layer="direct")
+    partition = graph.partition((201,), "out")
+    parts = Residency(mock.Mock()).parts(lists_of(partition, coded=False)[0])
+    of_one_kind, of_both = LinkBytes(), LinkBytes()
+    spread = Spread(graph.partition((200,), "out"))
+    of_one_kind.found[None] = of_both.found[spread] = 1000.0
+    assert of_one_kind.of_parts(parts, partition)[1:].argmax() == 9
+    found = of_both.of_parts(parts, partition)[1:]
+    assert found.tolist() == pytest.approx([1000.0] + [0.0] * 9)
+    assert spread.mean_bytes(partition, 4.0) == 8.0
+    assert Spread(partition, extended=True).mean_bytes(partition, 4.0) == pytest.approx(
+        (288 * 8 + 640 * 160) / (288 + 640)
+    )
 
 
 @EMULATED
@@ -406,3 +444,27 @@ def test_joins_by_segments_that_are_expected_to_cost_nothing_are_measured() -> N
         for _ in range(4):
             those.note(plan, True, "join", 1.0)
         assert those.saved(plan, True) > 0.9
+
+
+@EMULATED
+def test_a_join_that_is_measured_beside_a_known_search_ends_unless_it_takes_twice_as_long() -> None:
+    """Else it was overtaken by what was expected of the search whenever it was tried, and never known."""
+    plan = make_plan(pattern(4, TAILED, REPEATABLE, count_only=True), simple_graph(60, 300), counting="never")
+    now = 0.0
+    with (
+        emulator.installed(),
+        mock.patch.object(SearchesBeside, "_seconds", return_value=(0.04, 0.001)),
+        mock.patch.object(SearchesBeside, "ready", return_value=True),
+        mock.patch.object(beside.time, "monotonic", side_effect=lambda: now),
+    ):
+        those = choosing().strategies.beside
+        overtaken = those.overtakes(plan, True, lambda: True)
+        now = 0.01
+        assert overtaken()
+        for _ in range(4):
+            those.note(plan, True, "search", 0.05)
+        overtaken = those.overtakes(plan, True, lambda: True)
+        now = 0.1
+        assert not overtaken()
+        now = 0.12
+        assert overtaken()

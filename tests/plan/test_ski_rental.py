@@ -219,3 +219,19 @@ def test_a_strategy_that_was_done_sooner_than_it_was_stopped_is_not_expected_to_
     assert noted(timings, "host", *[0.06] * 3).choose(costs) == "device"
     assert noted(timings, "device", 2e-3).choose(costs) == "device"
     assert noted(timings, "device", 1e-3, 1e-3).choose(costs) == "device"
+
+
+def test_a_strategy_that_is_stopped_each_time_is_tried_ever_less() -> None:
+    """Else it was, once all runs together had taken long enough, in every run."""
+    timings, costs = StrategyTimings(), {"search": ExpectedCost(0.02), "join": ExpectedCost(0.01)}
+    for _ in range(4):
+        timings.note("search", 0.02)
+    searched = stopped = 0.0
+    for _ in range(2000):
+        if timings.choose(costs, runs=True) == "join":
+            timings.overran("join", 0.04)
+            stopped += 0.04
+        else:
+            timings.note("search", 0.02)
+            searched += 0.02
+    assert 0.0 < stopped < 0.2 * searched

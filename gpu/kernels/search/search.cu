@@ -64,11 +64,6 @@ struct Run {
 };
 #include "run_layout.cuh"
 
-struct Elements {
-  const ID *ids;
-  u32 count;
-};
-
 // Of steal.cuh.
 struct Search;
 __device__ void open_desk(const Run &run);
@@ -146,14 +141,18 @@ __device__ __forceinline__ u32 round_end(u32 first, u32 at, u32 total) {
   return end;
 }
 
-__device__ __forceinline__ const ID *from_lane(const ID *pointer, int lane) {
-  return (const ID *)__shfl_sync(FULL, (u64)pointer, lane);
+// A lane's list, for all.
+__device__ __forceinline__ Begin from_lane(const Begin &list, int lane) {
+#ifdef BIT_PACKED
+  return {(const u32 *)__shfl_sync(FULL, (u64)list.words, lane), __shfl_sync(FULL, list.how, lane),
+          __shfl_sync(FULL, list.least, lane)};
+#else
+  return (Begin)__shfl_sync(FULL, (u64)list, lane);
+#endif
 }
 
 __device__ __forceinline__ Elements list_of(const Run &run, int partition, i64 vertex) {
-  const Partition &found = run.partitions[partition];
-  Span span = neighbours_of(found, vertex);
-  return {found.neighbours + span.begin, (u32)(span.end - span.begin)};
+  return list_in(run.partitions[partition], vertex);
 }
 
 __device__ __forceinline__ void swap_if(bool yes, Elements &a, Elements &b) {
@@ -167,7 +166,7 @@ __device__ __forceinline__ void swap_if(bool yes, Elements &a, Elements &b) {
 // Cut off what is below `least`.
 __device__ __forceinline__ void cut(Elements &list, i64 least) {
   u32 gone = (u32)find(list.ids, 0, list.count, least);
-  list.ids += gone;
+  list.ids = behind(list.ids, gone);
   list.count -= gone;
 }
 
@@ -243,11 +242,11 @@ __device__ __forceinline__ u32 intersect(Search &search, const Elements &a, cons
     end = round_end(first, at, total);
     const u32 mine = at + LANE;
     const int owner = owner_of(first, mine);
-    const ID *list = from_lane(a.ids, owner), *other = from_lane(b.ids, owner);
+    const Begin list = from_lane(a.ids, owner), other = from_lane(b.ids, owner);
     const u32 begin = __shfl_sync(FULL, first, owner), n = __shfl_sync(FULL, b.count, owner);
     const u32 before_now = __shfl_sync(FULL, passed, owner);
     bool ok = mine < end;
-    const ID x = ok ? __ldg(list + (mine - begin)) : 0;
+    const ID x = ok ? element(list, mine - begin) : 0;
     ok = ok && holds(other, 0, n, x);
     const u32 mask = __ballot_sync(FULL, ok);
     const u32 near = begin > at ? begin - at : 0;  // the owner's first lane
@@ -269,8 +268,7 @@ __device__ __forceinline__ u32 intersect(Search &search, const Elements &a, cons
 // How many elements a root has in the partition by whose lists work is scheduled.
 __device__ __forceinline__ u32 elements_of(const Partition *partitions, const ID *scan, i64 roots, i64 root) {
   if (root >= roots) return 0;
-  const Span span = neighbours_of(partitions[SECOND], __ldg(scan + root));
-  return (u32)(span.end - span.begin);
+  return list_in(partitions[SECOND], __ldg(scan + root)).count;
 }
 
 // How many each WARP roots have together.

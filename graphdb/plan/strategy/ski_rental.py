@@ -146,9 +146,11 @@ class StrategyTimings:
         return max(cost.seconds, LONGER * self.stopped.get(strategy, 0.0))
 
     def _untried(self, costs: Mapping[str, ExpectedCost], best: float) -> str | None:
-        """The strategy that was never measured, and is expected to take little beside what all runs took."""
+        """The strategy that was never measured, and is expected to take little beside what all runs took, with what
+        those of its own took that were stopped.
+        """
         expected = {
-            strategy: self.expected(strategy, cost) + cost.setup
+            strategy: self.expected(strategy, cost) + cost.setup + self._lost(strategy)
             for strategy, cost in costs.items()
             if self.measured(strategy) is None and not (cost.setup and cost.in_background)
         }
@@ -157,6 +159,10 @@ class StrategyTimings:
         if least is None or expected[least] > min(TRIED * total, UNLIKELY * best):
             return None
         return least
+
+    def _lost(self, strategy: str) -> float:
+        """Seconds of the runs of a strategy that were stopped, about: it would else be tried, and stopped, for ever."""
+        return self.stops.get(strategy, 0) * self.stopped.get(strategy, 0.0)
 
     def _outdated(self, known: Mapping[str, float]) -> str | None:
         """The strategy that is to be measured once more; what its next run takes counts, not what earlier ones did."""
@@ -247,7 +253,7 @@ class Decision:
         is set up, which may be done by the next run, or paid for.
         """
         taken = timings.expected(chosen, costs[chosen]) if chosen in costs else math.inf
-        waiting = any(
+        waiting = len(costs) > 1 and any(
             cost.setup and (way == chosen or timings.expected(way, cost) < taken) for way, cost in costs.items()
         )
         most = OFTEN if taken == 0.0 else max(min(OFTEN, int(LONG / taken)), 1)
