@@ -33,7 +33,7 @@ from graphdb.relational.program import AnyStep, Joined, Program, Rows, Searched,
 from graphdb.relational.projection.arrays import Beside, project
 from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.late import BesideBindings
-from graphdb.relational.projection.relation import BINDINGS, UNIT, Relation, bindings_of
+from graphdb.relational.projection.relation import BINDINGS, ONE, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
 from graphdb.relational.projection.sql import Projection, counted
 from graphdb.relational.rewrites.collected_lists import without_lists
@@ -48,7 +48,7 @@ from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
 from graphdb.sql.computing import Beforehand, Computing
 from graphdb.sql.expressions import MOST_OPERANDS
-from graphdb.storage.arrays.arrow import table_of, values
+from graphdb.storage.arrays.arrow import values
 
 Ids = NDArray[np.int64]
 
@@ -119,7 +119,8 @@ class QueryRun(ProgramRun):
             if needs.count_only and query.matches:
                 plan = self._plan(bound, needs) if planned else None
                 return Prepared(plan, needs, counted(items, window), bound)
-            relation, beside = bindings_of(bound, self._snapshot.edges), BesideBindings(self._snapshot)
+            rows = BINDINGS if query.matches else ONE
+            relation, beside = bindings_of(bound, self._snapshot.edges, rows), BesideBindings(self._snapshot)
             compiler = ProjectionCompiler(
                 self._snapshot,
                 self._text,
@@ -362,9 +363,7 @@ class QueryRun(ProgramRun):
                 yield prepared.projection
             return
         if prepared.plan is None:
-            one = table_of({"one": np.zeros(1, np.int8), "n": np.ones(1, np.int8)})
-            with self._snapshot.connection.view(BINDINGS, one):
-                yield prepared.projection
+            yield prepared.projection
             return
         if prepared.projection.grouped is not None:
             with self._grouped(prepared.plan, prepared, prepared.projection.grouped) as projection:

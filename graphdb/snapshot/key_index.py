@@ -4,11 +4,14 @@ A condition ``n.key = value`` asks for few vertices, and DuckDB passes over the 
 process that asks again sorts those of the property once; then a value is found by binary search.  What small writes
 add and take away since is found beside the sorted values, until it has grown to a share of them.
 
-Only properties whose values are all integers, or all plain strings, are indexed: there, equal values are one value.
+Only properties whose values are all of one type are indexed: integers, floats, plain strings or dates.  There, numbers
+of the literal table, or texts, are equal where the values are.
 """
 
 from __future__ import annotations
 
+import datetime
+import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -21,6 +24,7 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection
+from graphdb.common.values.temporal import Date
 from graphdb.common.values.terms import LITERAL_BASE, Kind
 from graphdb.common.values.types import INT64
 from graphdb.storage.arrays.arrow import values as plain
@@ -33,8 +37,21 @@ from graphdb.storage.persisted.store import NOTHING, StateStructures
 
 Ids = NDArray[np.int64]
 
-_COLUMNS = {1 << Kind.INTEGER: "integer", 1 << Kind.STRING: "text"}
-"""The column of the literal table with the values of a property, by its kinds."""
+_COLUMNS = {
+    1 << Kind.INTEGER: "integer",
+    1 << Kind.STRING: "text",
+    1 << Kind.DOUBLE: "number",
+    1 << Kind.DATE: "moment",
+}
+"""The column of the literal table with the values of a property, by its kinds: of dates the days since 1970."""
+
+_WHOLE = 1 << 53
+"""Below which whole numbers are the same as integers and as floats."""
+
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+_UNKNOWN = object()
+"""In the place of a value that SQL compares, or says what is wrong with."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -82,8 +99,13 @@ class KeyIndexes:
         self._indexes: dict[int, KeyIndex] = {}
 
     def tells(self, label: EdgeLabel) -> bool:
-        """Whether an index may tell the vertices of a value: of a property of integers or of plain strings alone."""
+        """Whether an index may tell the vertices of a value: of a property of one type, which it has a column for."""
         return label.kinds in _COLUMNS
+
+    @staticmethod
+    def is_stored(label: EdgeLabel, value: object) -> bool:
+        """Whether who has a value that is equal to this one has just this one: 3.0 is found where 3 is stored."""
+        return type(value) is {"integer": int, "text": str}.get(_COLUMNS.get(label.kinds, ""))
 
     def are_in_memory(self, label: EdgeLabel) -> bool:
         """Whether the values of a property are sorted in memory."""
@@ -94,12 +116,12 @@ class KeyIndexes:
         column = _COLUMNS.get(label.kinds)
         if column is None or len(values) > MOST:
             return None
-        kind = int if column == "integer" else str
-        values = [value for value in values if value is not None]  # which equals nothing
-        if not all(type(value) is kind and _can_be_stored(value) for value in values):
+        given = [_stored(value, column) for value in values]
+        if _UNKNOWN in given:
             return None
+        values = [value for value in given if value is not None]
         index = self._indexes.get(label.id)
-        if index is None:
+        if index is None or index.column != column:
             question = label.id, tuple(values)
             if (answer := self._answers.get(question)) is not None:
                 return answer
@@ -119,7 +141,7 @@ class KeyIndexes:
                 return answer
             known = self._persisted.get_or_derive(key, lambda: SortedValues.read(self._connection, label.id, column))
             index = self._indexes[label.id] = KeyIndex(label.id, column, known)
-        if len(values) > 1 and (together := index.find_integers(self._connection, values)) is not None:
+        if len(values) > 1 and (together := index.find_numbers(self._connection, values)) is not None:
             return together
         found = [index.find(self._connection, value) for value in values]
         return found[0] if len(found) == 1 else np.concatenate([np.empty(0, np.int64), *found])
@@ -156,9 +178,34 @@ class KeyIndexes:
             index.catch_up(self._connection)
 
 
-def _can_be_stored(value: object) -> bool:
-    """Whether an integer fits 64 bits, and a string is one of characters: others are mistakes, which SQL reports."""
-    return value in INT64 if isinstance(value, int) else not _SURROGATE.search(str(value))
+def _stored(value: object, column: str) -> object:
+    """Return what a value is in a column of the literal table; None for what equals nothing that stands there.
+
+    :data:`_UNKNOWN` for values that only SQL compares, and for mistakes, which it reports: integers beyond 64 bits, and
+    strings that are not of characters.
+    """
+    match column, value:
+        case _, None:
+            return None
+        case _, bool():
+            return _UNKNOWN
+        case "integer", int() if value in INT64:
+            return int(value)
+        case "integer", float() if not value.is_integer():
+            return None
+        case "integer", float() if abs(value) < _WHOLE:
+            return int(value)
+        case "number", float():
+            return None if math.isnan(value) else value
+        case "number", int() if abs(value) < _WHOLE:
+            return float(value)
+        case "text", str() if not _SURROGATE.search(value):
+            return value
+        case "moment", Date(days):
+            return days
+        case "moment", datetime.date() if not isinstance(value, datetime.datetime):
+            return value.toordinal() - _EPOCH
+    return _UNKNOWN
 
 
 @persistable
@@ -173,12 +220,13 @@ class SortedValues:
     def read(cls, connection: Connection, label: int, column: str) -> SortedValues:
         """Sort the values of a property; ``column`` of the literal table has them."""
         order = "encode(value)" if column == "text" else "value"
+        equal = " AND NOT isnan(l.number)" if column == "number" else ""  # what equals itself
         rows = connection.arrow(
             f"SELECT t.subject, l.{column} AS value FROM _graphdb.triple t JOIN _graphdb.literal l ON l.id = t.object"
-            f" WHERE t.label = {int(label)} AND t.object >= {LITERAL_BASE} ORDER BY {order} ASC, t.subject ASC"
+            f" WHERE t.label = {int(label)} AND t.object >= {LITERAL_BASE}{equal} ORDER BY {order} ASC, t.subject ASC"
         )
         values = rows.column("value")
-        return cls(plain(values) if column == "integer" else values.combine_chunks(), plain(rows.column("subject")))
+        return cls(plain(values) if column != "text" else values.combine_chunks(), plain(rows.column("subject")))
 
 
 class KeyIndex:
@@ -186,7 +234,7 @@ class KeyIndex:
 
     def __init__(self, label: int, column: str, known: SortedValues) -> None:
         self._label = label
-        self._column = column
+        self.column = column
         self._known = known
         self._added: list[tuple[int, int]] = []
         """(vertex, literal) that came; values that are not known are read when somebody asks."""
@@ -212,7 +260,7 @@ class KeyIndex:
         self._anew |= lost
         self._added = [row for row in self._added if row[0] not in lost]
         self._added += [(vertex, literal) for vertex, literal in added if vertex not in self._anew]
-        kind = int if self._column == "integer" else str
+        kind = {"integer": int, "text": str}.get(self.column)  # which changes have the values of
         known = ((literal, change.values.get(literal)) for _, literal in added)
         self._values.update((literal, value) for literal, value in known if type(value) is kind)
 
@@ -234,13 +282,13 @@ class KeyIndex:
             found = np.unique(np.append(found, since))
         return found
 
-    def find_integers(self, connection: Connection, integers: Sequence[Any]) -> Ids | None:
-        """Return the vertices that have one of some integers, each once for each; None of texts, and after changes."""
+    def find_numbers(self, connection: Connection, numbers: Sequence[Any]) -> Ids | None:
+        """Return the vertices that have one of some numbers, each once for each; None of texts, and after changes."""
         self.catch_up(connection)
         values = self._known.values
         if not isinstance(values, np.ndarray) or self._lost or self._since:
             return None
-        wanted = np.unique(np.array(integers, np.int64))
+        wanted = np.unique(np.array(numbers, values.dtype))
         begins, ends = (np.searchsorted(values, wanted, side) for side in ("left", "right"))
         first = np.append(True, begins[1:] != ends[:-1])  # of values that stand one after the other
         runs = zip(begins[first].tolist(), ends[np.append(first[1:], True)].tolist(), strict=True)
@@ -272,7 +320,7 @@ class KeyIndex:
 
     def _read_values(self, connection: Connection, literals: list[int]) -> list[tuple[int, Any]]:
         """Return literals with their values."""
-        rows = f"SELECT id, {self._column} FROM _graphdb.literal WHERE id"
+        rows = f"SELECT id, {self.column} FROM _graphdb.literal WHERE id"
         sql, given = " UNION ALL ".join([f"{rows} = ?"] * len(literals)), literals
         if len(literals) > _APART:
             places, given = in_list(np.array(literals, np.int64))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 import random
 from collections.abc import Iterator
 
@@ -11,7 +13,12 @@ import graphdb
 from graphdb.snapshot.key_index import LOOKS, KeyIndex, KeyIndexes
 from tests.fuzz import scaled
 
-VALUES = {"integers": list(range(-3, 6)), "strings": ["", "a", "ab", "b", "é", "😀", "ﬀ", "zz", "A"]}
+VALUES = {
+    "integers": list(range(-3, 6)),
+    "strings": ["", "a", "ab", "b", "é", "😀", "ﬀ", "zz", "A"],
+    "floats": [0.0, -0.0, 2.0, -2.5, 0.1, 1e300, -5e-324, math.inf, -math.inf],
+    "dates": [datetime.date(1970, 1, 1) + datetime.timedelta(days) for days in (-700_000, -1, 0, 1, 20_000, 2_000_000)],
+}
 
 
 @pytest.fixture
@@ -128,6 +135,59 @@ def test_values_of_other_types_are_found_as_before(db: graphdb.Database) -> None
     assert looked_up(db, True) == [34]
 
 
+def test_numbers_of_another_type_are_found_where_they_are_equal(db: graphdb.Database) -> None:
+    """Integers are compared with floats as floats, by SQL and by an index."""
+    integers = [*range(-3, 9), 2**53, 2**53 + 1, 2**63 - 1, -(2**63)]
+    floats = [-2.0, 0.5, 2.0, 3.0, 2.0**53, 1e300, math.inf, math.nan]
+    asked = [*integers, *map(float, integers), *floats, 2.5, -0.0, True, "3", None]
+    for keys in (integers, floats):
+        db.query("MATCH (a) DETACH DELETE a")
+        db.query("UNWIND $rows AS row CREATE (:A {row: row[0], key: row[1]})", rows=[*map(list, enumerate(keys))])
+        for value in asked * 2:
+            alike = float if isinstance(value, float) or keys is floats else int
+            numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
+            some = [row for row, key in enumerate(keys) if numeric and alike(key) == alike(value)]
+            assert looked_up(db, value) == some, value
+            db.query("MATCH (a:A {key: $value}) SET a.seen = a.key", value=value)  # what is found is read as it is
+            seen = db.query("MATCH (a:A) WHERE a.seen IS NOT NULL RETURN a.row, a.seen ORDER BY a.row").fetchall()
+            assert list(map(repr, seen)) == [repr((row, keys[row])) for row in some], value
+            db.query("MATCH (a:A) REMOVE a.seen")
+        assert indexed(db)
+
+
+def test_either_of_some_values(db: graphdb.Database) -> None:
+    """Values that a property is compared with one after the other are a list of them."""
+    db.query("UNWIND range(1, 30) AS i CREATE (:A {row: i, key: i % 7, other: i % 5, day: date('2020-01-01')})")
+    forms = {
+        "a.key = $x OR a.key = $y": lambda key, other, x, y: key in (x, y),
+        "$x = a.key OR a.key = 3 OR a.key = $y": lambda key, other, x, y: key in (x, y, 3),
+        "a.key = $x OR a.other = $y": lambda key, other, x, y: key == x or other == y,
+        "a.key = $x OR a.key < $y": lambda key, other, x, y: key == x or key < y,
+        "a.key = $x OR a.key = a.other OR a.key = $y": lambda key, other, x, y: key in (x, y, other),
+        "a.key = $x AND a.key = $y": lambda key, other, x, y: key == x == y,
+        "a.key = $x XOR a.key = $y": lambda key, other, x, y: (key == x) != (key == y),
+        "NOT (a.key = $x OR a.key = $y)": lambda key, other, x, y: key not in (x, y),
+    }
+    for _ in range(LOOKS + 1):
+        for condition, holds in forms.items():
+            for x, y in ((1, 2), (2, 2), (6, 99), (3, 4.0)):
+                found = db.query(f"MATCH (a:A) WHERE {condition} RETURN a.row ORDER BY a.row", x=x, y=y).fetchall()
+                assert found == [(i,) for i in range(1, 31) if holds(i % 7, i % 5, x, y)], (condition, x, y)
+    for x, y in ((1, None), (None, None), ("a", 1), ([1], 1)):
+        found = db.query("MATCH (a:A) WHERE a.key = $x OR a.key = $y RETURN a.row", x=x, y=y).fetchall()
+        assert len(found) == sum(i % 7 == y for i in range(1, 31)) + sum(i % 7 == x for i in range(1, 31))
+
+
+def test_a_property_may_become_one_of_another_type(db: graphdb.Database) -> None:
+    db.query("UNWIND range(1, 30) AS i CREATE (:A {row: i, key: i % 7})")
+    for value in range(LOOKS + 2):
+        looked_up(db, value)
+    for of, made in (("toString(a.key)", str), ("toFloat(a.key)", float), ("toInteger(a.key)", int)):
+        db.query(f"MATCH (a:A) SET a.key = {of}")
+        for value in range(LOOKS + 2):
+            assert looked_up(db, made(value)) == [i for i in range(1, 31) if i % 7 == value]
+
+
 def test_any_of_several_values(db: graphdb.Database) -> None:
     """A property that has several values has each of them; other lexical forms are the same integer."""
     import io
@@ -172,7 +232,7 @@ def test_several_integers_are_found_at_once(db: graphdb.Database) -> None:
         for some in ([0, 1, 2, 3], [11, 0], [7, 7, 3], [-1, 12], [*range(12)], [4, 2**63 - 1]):
             rows = db.query("MATCH (a:A) WHERE a.key IN $some RETURN a.row ORDER BY a.row", some=some).fetchall()
             assert rows == [(row,) for row, key in keys.items() if key in some]
-            together = index.find_integers(connection, some)
+            together = index.find_numbers(connection, some)
             each = [vertex for value in set(some) for vertex in index.find(connection, value).tolist()]
             assert (together is None) == bool(change)
             assert together is None or sorted(together.tolist()) == sorted(each)

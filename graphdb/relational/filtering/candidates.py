@@ -326,8 +326,8 @@ class Candidates:
                 return given.value
             case ast.Parameter():
                 return from_numpy(self._arguments.get(given.name))
-            case ast.ListLiteral(items) if all(isinstance(item, ast.Literal) for item in items):
-                return [item.value for item in items if isinstance(item, ast.Literal)]
+            case ast.ListLiteral(items) if all(isinstance(item, ast.Literal | ast.Parameter) for item in items):
+                return [self._value(item) for item in items]
         return self._computed(given)
 
     def _computed(self, given: ast.Expression) -> object:

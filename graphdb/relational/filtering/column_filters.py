@@ -194,9 +194,20 @@ def asked_values(name: str, condition: ast.Expression) -> Iterator[tuple[ast.Key
             pairs = [(one, other, False), (other, one, False)]
         case ast.In(one, other):
             pairs = [(one, other, True)]
+        case ast.Boolean("OR", operands):
+            yield from _one_of(name, operands)
     for own, value, listed in pairs:
         if isinstance(own, ast.Property) and own.base == ast.Variable(name):
             yield own.key, value, listed
+
+
+def _one_of(name: str, operands: Sequence[ast.Expression]) -> Iterator[tuple[ast.KeyName, ast.Expression, bool]]:
+    """Yield the property of a vertex that must have one of the values that conditions compare it with."""
+    found = [next(asked_values(name, each), None) for each in operands if isinstance(each, ast.Comparison)]
+    asked = [each for each in found if each is not None]
+    values = tuple(value for _, value, _ in asked if isinstance(value, ast.Literal | ast.Parameter))
+    if len(values) == len(operands) and all(key == asked[0][0] for key, _, _ in asked):
+        yield asked[0][0], ast.ListLiteral(values), True
 
 
 def asked_constant(name: str, condition: ast.Expression) -> Asked | None:

@@ -115,6 +115,9 @@ class Relation:
         return [name for name in self.variables if not name.startswith("#")]
 
 
+ONE = Source("(SELECT 1 AS one, 1 AS n)")
+"""The rows of a statement without a match: one."""
+
 UNIT = Relation(Source("(SELECT 1 AS one)"))
 """The one row without names that a query starts from."""
 

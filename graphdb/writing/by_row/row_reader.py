@@ -242,7 +242,8 @@ class RowReader:
             ids = keys.find(key, [value])
             if ids is None:
                 return None
-            self._context.view.has_value(ids.tolist(), key.id, value)
+            if keys.is_stored(key, value):
+                self._context.view.has_value(ids.tolist(), key.id, value)
             found.append(ids)
         return np.concatenate(found)
 
