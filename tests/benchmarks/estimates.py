@@ -17,7 +17,7 @@ import numpy as np
 import graphdb
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan.cost import estimate
+from graphdb.plan.estimates.cost import estimate
 from graphdb.plan.ordering.order import matching_order
 from graphdb.plan.ordering.sample import best_order, modelled
 from graphdb.relational import match_planner

@@ -21,8 +21,8 @@ from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, EdgeTest, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.candidates import space
-from graphdb.plan.cost import Estimates
 from graphdb.plan.counting import tree
+from graphdb.plan.estimates.cost import Estimates
 from graphdb.plan.executor import Control
 from graphdb.plan.explain import explain_text
 from graphdb.plan.ordering.sample import Forecast

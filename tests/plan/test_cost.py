@@ -17,9 +17,9 @@ from graphdb.execute.host import HostExecutor
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.checks import IsCandidate
-from graphdb.plan.cost import Estimates, estimate
 from graphdb.plan.counting.costs import CountingCosts
 from graphdb.plan.counting.inclusion_exclusion import Expansion, Member
+from graphdb.plan.estimates.cost import Estimates, estimate
 from graphdb.plan.executor import Control
 from graphdb.plan.explain import explain, explain_text
 from graphdb.plan.ordering import order as ordering

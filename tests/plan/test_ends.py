@@ -7,9 +7,9 @@ import pytest
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan import cost
-from graphdb.plan.cost import estimate
-from graphdb.plan.ends import CERTAIN, Lists
+from graphdb.plan.estimates import cost
+from graphdb.plan.estimates.cost import estimate
+from graphdb.plan.estimates.ends import CERTAIN, Lists
 from graphdb.plan.ordering.sample import modelled
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph

@@ -16,7 +16,7 @@ from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.candidates import candidate_bits
 from graphdb.plan.checks import HasSignature, IsCandidate, NotBothEqual, Unequal
-from graphdb.plan.cost import Estimates, estimate, extend
+from graphdb.plan.estimates.cost import Estimates, estimate, extend
 from graphdb.plan.executor import Control
 from graphdb.plan.explain import explain, explain_text
 from graphdb.plan.ordering.order import matching_order

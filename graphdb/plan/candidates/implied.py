@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdb.pattern.graph import PatternVertex
-from graphdb.plan.ends import is_label
+from graphdb.plan.estimates.ends import is_label
 from graphdb.storage.graph.data_graph import DataGraph
 
 

@@ -22,7 +22,7 @@ from graphdb.plan.bits import members
 from graphdb.plan.candidates.refine import refined
 from graphdb.plan.candidates.refinement import ARC, GROUP, Refine, Refinement, Sets
 from graphdb.plan.checks import Relation
-from graphdb.plan.cost import Estimates
+from graphdb.plan.estimates.cost import Estimates
 from graphdb.plan.injectivity import unequal_vertices
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.pcsr import Direction, Partition

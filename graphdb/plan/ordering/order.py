@@ -9,7 +9,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from math import inf
 
-from graphdb.plan.cost import Estimates, extend
+from graphdb.plan.estimates.cost import Estimates, extend
 
 EXACT = 10
 """Components of up to so many vertices are searched exactly, over all connected subsets."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from graphdb.pattern.graph import Duplicates, PatternGraph
-from graphdb.plan.cost import Estimates, extend
+from graphdb.plan.estimates.cost import Estimates, extend
 
 ROW = 20.0
 """What a row costs once it leaves the search, in elements scanned: it is written, read, and grouped by SQL."""

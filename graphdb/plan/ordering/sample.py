@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import PatternGraph
-from graphdb.plan.cost import SEARCH, Estimates, extend, links_of
-from graphdb.plan.ends import is_label
+from graphdb.plan.estimates.cost import SEARCH, Estimates, extend, links_of
+from graphdb.plan.estimates.ends import is_label
 from graphdb.plan.ordering.order import EXACT
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.pcsr import Direction, Partition

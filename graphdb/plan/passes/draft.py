@@ -10,10 +10,10 @@ from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph
 from graphdb.plan.candidates.refinement import Refine
 from graphdb.plan.candidates.space import CandidateSpace
 from graphdb.plan.checks import Check, Relation
-from graphdb.plan.cost import Estimates, estimate
 from graphdb.plan.counting.inclusion_exclusion import Quotient
 from graphdb.plan.counting.programs import Part
 from graphdb.plan.counting.tree import TreeCount
+from graphdb.plan.estimates.cost import Estimates, estimate
 from graphdb.plan.ordering.order import matching_order
 from graphdb.plan.ordering.sample import Forecast, best_order, modelled
 from graphdb.plan.passes.counting import OVERHEAD, SURELY, counts_along_edges

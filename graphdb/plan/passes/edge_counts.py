@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph
-from graphdb.plan.ends import is_label
+from graphdb.plan.estimates.ends import is_label
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.storage.graph.data_graph import DataGraph

@@ -3,7 +3,7 @@
 What a statement asks of one key it asks of the next.  The order, the lists of each step and the checks follow from how
 many candidates there are, not from which, as long as nothing was looked at that they lead to: plans that are expected
 to take long are made anew, which random walks correct.  Where more than a handful were looked at
-(:mod:`graphdb.plan.ends`), as many others are taken to be like them.
+(:mod:`graphdb.plan.estimates.ends`), as many others are taken to be like them.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from graphdb.pattern.bind import BoundPattern, conjuncts, variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.paths.lengths import OF_PATHS, all_hold
-from graphdb.plan.cost import estimate
+from graphdb.plan.estimates.cost import estimate
 from graphdb.plan.paths import EVERY, PathStep
 from graphdb.relational.costed_edges import DataEdges
 from graphdb.relational.lowering.joins.bindings import all_of, in_parts

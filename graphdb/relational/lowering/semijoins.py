@@ -18,7 +18,7 @@ from graphdb.pattern.free import SUBQUERIES
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.paths.lengths import all_hold
 from graphdb.pattern.rename import renamed
-from graphdb.plan.cost import estimate
+from graphdb.plan.estimates.cost import estimate
 from graphdb.relational.lowering.joins.bindings import Joins
 from graphdb.relational.program import Given, Step
 from graphdb.relational.projection.relation import UNIT, Relation, Source

@@ -5,8 +5,8 @@ The model is the textbook's, with two corrections that skewed and labelled graph
 where the ends have vertex labels, T, S and O are those of the edges between vertices so labelled.  And where one edge
 of a kind has led to a vertex, the next of that kind has more to choose from than at a vertex taken at random
 (:mod:`graphdb.storage.graph.degree_sketch`).  How many edges join the candidates of two vertices is asked of lists of
-neighbours that are in memory (:mod:`graphdb.plan.ends`).  Otherwise conditions are independent; whether they are,
-:mod:`graphdb.plan.ordering.sample` looks.
+neighbours that are in memory (:mod:`graphdb.plan.estimates.ends`).  Otherwise conditions are independent; whether they
+are, :mod:`graphdb.plan.ordering.sample` looks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from graphdb.grammar.syntax import MatchMode
 from graphdb.pattern.graph import EdgeTest, PatternEdge, PatternGraph, PatternVertex
-from graphdb.plan.ends import End, corrected
+from graphdb.plan.estimates.ends import End, corrected
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.degree_sketch import IN, OUT
 

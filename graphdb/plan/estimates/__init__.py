@@ -1,0 +1,1 @@
+"""How many matches the steps of an order are expected to have."""
