@@ -17,6 +17,7 @@ from graphdb.common.arrow import numbers
 from graphdb.common.values.terms import DATATYPE, LANGUAGE, LITERAL_BASE
 from graphdb.storage.arrays.external_sort import sort_keys
 from graphdb.storage.arrays.spill import SpillArray, SpillFile
+from graphdb.storage.arrays.texts import number_rows
 
 _LITERAL_BIT = 31
 LITERAL = 1 << _LITERAL_BIT
@@ -201,11 +202,10 @@ class Edges:
         ordinals = np.zeros(len(self), np.int64)
         rows = np.flatnonzero(repeated(self.edges))
         if len(rows):
-            order = np.lexsort((rows, *self.edges[rows].T))
-            found = self.edges[rows[order]]
-            begins = np.flatnonzero(np.concatenate([[True], (found[1:] != found[:-1]).any(axis=1)]))
-            sizes = np.diff(np.append(begins, len(found)))
-            ordinals[rows[order]] = np.arange(len(found)) - np.repeat(begins, sizes)
+            which = number_rows(self.edges[rows].T)
+            sizes = np.bincount(which)
+            order = np.argsort(which, kind="stable")
+            ordinals[rows[order]] = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return ordinals
 
 
@@ -220,6 +220,6 @@ def repeated(rows: Codes) -> NDArray[np.bool_]:
     same = found[1:] == found[:-1]
     if same.any():
         perhaps = np.flatnonzero(np.isin(keys, found[1:][same]))
-        _, numbers, counts = np.unique(rows[perhaps], axis=0, return_inverse=True, return_counts=True)
-        more[perhaps] = counts[numbers.ravel()] > 1
+        which = number_rows(rows[perhaps].T)  # np.unique takes thirty times as long, and holds the GIL
+        more[perhaps] = np.bincount(which)[which] > 1
     return more

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
+from graphdb.common.stopping import check_stop
 from graphdb.storage.arrays.arrow import string_places
 
 Ints = NDArray[np.int64]
@@ -20,6 +21,12 @@ _ALL = np.empty(0, np.bool_)
 
 _SAMPLE = 1 << 12
 """Texts among which most repeat if most of all do, and a handful of thousands differ."""
+
+_AT_ONCE = 1 << 18
+"""Values that are numbered between two looks at whether to stop."""
+
+_BYTES_AT_ONCE = 1 << 26
+"""Bytes of texts, likewise."""
 
 _FEW = 1 << 15
 """Different values that there is room for at first: a table for as many as there may be is slow where most repeat."""
@@ -123,14 +130,24 @@ def numbered_texts(
 
     data, offsets = string_places(array)
     numbers, firsts = np.empty(len(array), type), np.empty(len(array), np.int64)
-    given = data, offsets, _valid(array), np.frombuffer(os.urandom(16), np.uint64)
+    given = _valid(array), np.frombuffer(os.urandom(16), np.uint64)
     table = np.full((2 * min(len(array), _FEW) + 2, 2), -1, np.int64)
-    at, count = kernels.number_texts(*given, 0, table, 0, numbers, firsts)
+    at = count = 0
     while at < len(array):
-        former, table = table, np.full((4 * len(table), 2), -1, np.int64)
-        kernels.put_hashes(former, table)
-        at, count = kernels.number_texts(*given, at, table, count, numbers, firsts)
+        check_stop()
+        end = _end_of_some(offsets, at)
+        at, count = kernels.number_texts(data, offsets[: end + 1], *given, at, table, count, numbers, firsts)
+        if at < end:
+            former, table = table, np.full((4 * len(table), 2), -1, np.int64)
+            kernels.put_hashes(former, table)
     return array if count == len(array) else taken(array, firsts[:count]), numbers
+
+
+def _end_of_some(offsets: NDArray[np.integer[Any]], begin: int) -> int:
+    """Return where some texts from ``begin`` on end, which take some hundredths of a second."""
+    end = min(begin + _AT_ONCE, len(offsets) - 1)
+    size = int(offsets[begin]) + _BYTES_AT_ONCE
+    return end if offsets[end] <= size else max(int(np.searchsorted(offsets, size, "right")) - 1, begin + 1)
 
 
 def codes_of_texts(array: arrow.Array) -> tuple[arrow.Array, int] | None:
@@ -262,10 +279,12 @@ class Different:
         from graphdb.storage.arrays import text_kernels as kernels
 
         given, at = np.ascontiguousarray(integers, np.int64), 0
-        while True:
-            at, self._count = kernels.number_integers(given, valid, at, self._table, self._count, numbers, self._values)
-            if at == len(given):
-                return
+        while at < len(given):
+            check_stop()
+            some = given[: at + _AT_ONCE]
+            at, self._count = kernels.number_integers(some, valid, at, self._table, self._count, numbers, self._values)
+            if at == len(some):
+                continue
             former = self.values
             self._table = np.full(4 * len(self._table), -1, np.int32)
             self._values = np.empty(4 * len(self._values), np.int64)

@@ -25,10 +25,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeVar
 
 from graphdb.common import arrow
 from graphdb.common.progress import Progress
@@ -41,7 +38,7 @@ from graphdb.storage.dictionary.text_compression import LONG
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.changes import MOST
 from graphdb.storage.loaders.sources import Options, Source
-from graphdb.storage.loaders.streams import BadLine, Block, Stopped, blocks
+from graphdb.storage.loaders.streams import BadLine, Block, blocks
 from graphdb.storage.updates import bulk
 from graphdb.storage.updates.append import Appender
 from graphdb.storage.updates.parallel_edges import edge_rows
@@ -51,7 +48,7 @@ from graphdb.storage.updates.worker import Task, Worker
 if TYPE_CHECKING:
     import duckdb
 
-    from graphdb.storage.arrays.batch import Batch, Edges, Ids, Terms
+    from graphdb.storage.arrays.batch import Batch, Edges, Terms
     from graphdb.storage.graph.changes import Changes
     from graphdb.storage.loaders.ntriples.reader import Parsed, Parser
     from graphdb.storage.loaders.tables.assembly import Assembly
@@ -76,6 +73,9 @@ _COLUMNS = 4
 
 _TICK = 0.1
 """Seconds between two reports of progress, and between two looks at ``cancel`` and the deadline."""
+
+_STOPS = 0.02
+"""Seconds between two interrupts of what DuckDB is at, once nobody waits for it."""
 
 _WIDEST = 1000
 """Characters of a bad line that are stored, around the place that is wrong: a line may have thousands of errors."""
@@ -158,19 +158,18 @@ class Loading:
         self._readers: list[_StagingThread] = []
         self._tables: list[Task[None]] = []
         self._followed = True
-        self._closing = False
         self.triples = 0
         self.rows = 0
         self.errors = 0
 
     def close(self) -> None:
         """End the threads; what DuckDB is at is interrupted.  Where that is interrupted, it can be done again."""
-        self._closing = True
-        for thread in (*(lane.thread for lane in self._lanes), self._sorter, self._second):
-            thread.close()
-        for reader in self._readers:
-            reader.thread.close(self._interrupt)
-        self._store.close(self._interrupt)
+        threads = *(reader.thread for reader in self._readers), self._store, self._sorter, self._second
+        threads += tuple(lane.thread for lane in self._lanes)
+        for thread in threads:  # first: all of them end meanwhile
+            thread.stop()
+        for thread in threads:
+            thread.close(self._interrupt, every=_STOPS)
         for reader in self._readers:
             reader.staging.close()
         if self._collector is not None:
@@ -182,15 +181,6 @@ class Loading:
     def changes(self) -> Changes | None:
         """What the load changed, once it is done; None where that cannot be followed."""
         return None if self._reclaimed or not self._followed else self._appender.changes
-
-    def _go_on(self) -> None:
-        """Raise where nobody waits any more: threads of ours that are no work of DuckDB's ask this now and then."""
-        if self._closing:
-            raise Stopped
-
-    def _ids(self, codes: NDArray[np.integer[Any]]) -> Ids:
-        self._go_on()
-        return ids(codes)
 
     def _interrupt(self) -> None:
         self._connection.interrupt()
@@ -301,7 +291,7 @@ class Loading:
         triples = partial(self._triples_of, assembly)
         if not self._first:
             return self._append(large=large, tables=(assembly.batch, self._work("storing terms", triples)))
-        new = self._write(assembly.batch, lambda: edge_rows(triples(), self._ids))
+        new = self._write(assembly.batch, lambda: edge_rows(triples(), ids))
         if rest:
             self._first = self._followed = False
             self._appender = Appender(self._connection, self._folder, max(self._memory // 2, 1))
@@ -310,7 +300,7 @@ class Loading:
 
     def _triples_of(self, assembly: Assembly) -> Edges:
         """Make the triples of tables, and count them; return the edges that need more."""
-        edges = assembly.write_triples(self._go_on)
+        edges = assembly.write_triples()
         self.triples += sum(map(len, assembly.batch.triples)) + len(edges) + len(edges.owners)
         return edges
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.stopping import checked
 from graphdb.storage.arrays.arrow import ArrowViews, table_of
 from graphdb.storage.file.prepared_sql import execute, has_rows
 
@@ -48,8 +49,8 @@ class EdgeRows:
 
 def edge_rows(edges: Edges, ids: Callable[[NDArray[np.integer[Any]]], Ids]) -> EdgeRows:
     """Return edges and their properties as rows of ids; ``ids`` returns those of codes."""
-    subjects, labels, objects = (ids(column) for column in edges.edges.T)
-    keys, values = (ids(column) for column in edges.properties.T)
+    subjects, labels, objects = (ids(column) for column in checked(edges.edges.T, 1))
+    keys, values = (ids(column) for column in checked(edges.properties.T, 1))
     columns = {"label": labels, "subject": subjects, "object": objects, "ordinal": edges.ordinals()}
     return EdgeRows(columns, edges.owners, {"key": keys, "value": values})
 
@@ -71,7 +72,7 @@ def write_edges(connection: duckdb.DuckDBPyConnection, edges: EdgeRows) -> None:
     with views.view("_graphdb_edges", table_of(columns)):
         execute(connection, "INSERT INTO _graphdb.edge BY NAME SELECT * FROM _graphdb_edges")
     if len(edges.owners):
-        owned = {name: column[edges.owners] for name, column in columns.items()}
+        owned = {name: column[edges.owners] for name, column in checked(columns.items(), 1)}
         with views.view("_graphdb_edge_properties", table_of({**owned, **edges.properties})):
             execute(connection, "INSERT INTO _graphdb.edge_property BY NAME SELECT * FROM _graphdb_edge_properties")
     views.close()

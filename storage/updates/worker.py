@@ -2,6 +2,8 @@
 
 ``concurrent.futures`` takes locks in Python: Ctrl-C between two lines of it leaves one locked, and the thread waits for
 it for ever.  Here the caller waits in C alone (`queue.SimpleQueue`, a lock), which an interrupt leaves as it was.
+
+Once a worker is closed, what it is at stops where it asks (:func:`graphdb.common.stopping.check_stop`).
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from functools import partial
 from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
+
+from graphdb.common.stopping import stopping
 
 T = TypeVar("T")
 
@@ -58,7 +62,8 @@ class Worker:
         self._tasks: SimpleQueue[tuple[Callable[[], Any], Task[Any]] | None] = SimpleQueue()
         self._busy = threading.RLock()
         """Held by the thread while it works; in the end by who has closed it."""
-        self._begun = self._closed = False
+        self._begun = False
+        self._stopped = threading.Event()
 
     def submit(self, work: Callable[[], T]) -> Task[T]:
         """Have a piece of work done after those before it."""
@@ -81,22 +86,26 @@ class Worker:
                 yield found.pop()
         finally:
             self._ended(upcoming)  # whoever reads no further may take away what items are made of
-        if self._closed:
+        if self._stopped.is_set():
             raise WorkerClosed
 
     def _ended(self, task: Task[Any]) -> bool:
         """Wait for the end of a task; return whether it has come, and not that of the worker before."""
         while not task.wait(_TICK):
-            if self._closed:
+            if self._stopped.is_set():
                 return task.wait(0)
         return True
+
+    def stop(self) -> None:
+        """Begin nothing more, and let what is under way stop; :meth:`close` waits for its end."""
+        self._stopped.set()
 
     def close(self, interrupt: Callable[[], object] = lambda: None, *, every: float = 0.1) -> None:
         """Begin nothing more, and wait for the end of what is under way, calling ``interrupt`` again and again.
 
         Where that is interrupted, it can be done again.
         """
-        self._closed = True
+        self.stop()
         self._tasks.put(None)
         while not self._busy.acquire(timeout=every):
             interrupt()
@@ -106,12 +115,13 @@ class Worker:
             if not self._busy.acquire(blocking=False):  # it has been closed
                 return
             try:
-                if self._closed:
+                if self._stopped.is_set():
                     return
                 work, task = item
                 outcome: tuple[Any, BaseException | None]
                 try:
-                    outcome = work(), None
+                    with stopping(None, self._stopped):
+                        outcome = work(), None
                 except BaseException as error:
                     outcome = None, error
                 task._done.put(outcome)

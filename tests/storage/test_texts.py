@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from graphdb.common import arrow
+from graphdb.common.errors import QueryTimeout
+from graphdb.common.stopping import stopping
 from graphdb.storage.arrays import texts
 from graphdb.storage.arrays.texts import beginning_with
 from graphdb.storage.loaders.patch import operations
@@ -105,3 +107,28 @@ def test_more_different_values_than_a_table_has_room_for(type: arrow.DataType, m
                 assert arrow.pylist(values) == different
                 assert numbers.dtype == wanted
                 assert numbers.tolist() == [-1 if value is None else different.index(value) for value in made]
+
+
+@pytest.mark.parametrize("column", [arrow.array(["a", "b", "a"], arrow.STRING), arrow.array([7, 8, 7], arrow.INT64)])
+def test_values_are_numbered_until_the_statement_must_stop(column: arrow.Array) -> None:
+    assert texts.numbered(column)[1].tolist() == [0, 1, 0]
+    with stopping(0.0), pytest.raises(QueryTimeout):
+        texts.numbered(column)
+
+
+def test_values_are_numbered_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever these begin and end, and the table of the different ones grows."""
+    monkeypatch.setattr(texts, "_FEW", 4)
+    monkeypatch.setattr(texts, "_BYTES_AT_ONCE", 20)
+    dice = random.Random(7)
+    for at_once in (1, 2, 3, 7, 100):
+        monkeypatch.setattr(texts, "_AT_ONCE", at_once)
+        for _ in range(20):
+            given = [dice.choice([None, dice.randrange(30)]) for _ in range(dice.randrange(60))]
+            words = [value if value is None else "x" * value + str(value) for value in given]
+            for column in (arrow.array(given, arrow.INT64), arrow.array(words, arrow.STRING)):
+                different, numbers = texts.numbered(column)
+                values = arrow.pylist(column)
+                distinct = list(dict.fromkeys(value for value in values if value is not None))
+                assert arrow.pylist(different) == distinct
+                assert numbers.tolist() == [-1 if value is None else distinct.index(value) for value in values]

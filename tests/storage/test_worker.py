@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
+from graphdb.common.stopping import check_stop
 from graphdb.storage.updates.worker import Worker, WorkerClosed
 
 
@@ -72,3 +74,21 @@ def test_a_worker_that_is_closed_makes_nothing() -> None:
     worker.close()
     with pytest.raises(WorkerClosed):
         list(rest)
+
+
+def test_what_a_closed_worker_is_at_stops_where_it_asks() -> None:
+    begun, gave_up = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        for _ in range(1000):  # ten seconds, where it is wrong
+            time.sleep(0.01)
+            check_stop()
+        gave_up.set()
+
+    worker = Worker()
+    worker.submit(work)
+    assert begun.wait(10)
+    check_stop()  # which stops the worker alone
+    worker.close()
+    assert not gave_up.is_set()

@@ -7,7 +7,7 @@ the triples while they are stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.arrow import strings
 from graphdb.common.duckdb.fetch import rows_of
+from graphdb.common.stopping import check_stop
 from graphdb.common.values.terms import DATATYPE, RDF_TYPE, VERTEX
 from graphdb.storage.arrays.arrow import string_places
 from graphdb.storage.arrays.batch import LITERAL, Batch, Edges, Texts, repeated
@@ -39,12 +40,8 @@ _PIECE = 122_880
 
 @dataclass
 class _Made:
-    """What the tables made so far: pieces of :class:`Edges`, and of the batch's triples.
+    """What the tables made so far: pieces of :class:`Edges`, and of the batch's triples."""
 
-    ``go_on`` is called for each column, and may raise.
-    """
-
-    go_on: Callable[[], object]
     triples: list[Codes] = field(default_factory=list)
     edges: list[Codes] = field(default_factory=list)
     owners: list[Ints] = field(default_factory=list)
@@ -88,12 +85,9 @@ class Assembly:
         )
         """All terms, and the triples once they are written."""
 
-    def write_triples(self, go_on: Callable[[], object] = lambda: None) -> Edges:
-        """Write the batch's triples, once; return the edges that need more than a triple.
-
-        ``go_on`` is called for each column, and may raise.
-        """
-        made = _Made(go_on)
+    def write_triples(self) -> Edges:
+        """Write the batch's triples, once; return the edges that need more than a triple."""
+        made = _Made()
         while self._tables:  # what was written takes no more memory
             _Writer(self._tables.pop(0), self._codes, self._constants, made).write()
         self._codes.clear()
@@ -296,7 +290,7 @@ class _Writer:
 
     def _values(self, some: Values) -> tuple[Ints | slice, Codes]:
         """The rows that have values, and the codes of these."""
-        self._made.go_on()
+        check_stop()
         valid = some.numbers >= 0
         if valid.all():
             return slice(None) if some.rows is None else some.rows, self._coded(some.sort, some.numbers)
@@ -342,7 +336,7 @@ class _Writer:
         self._made.edges.append(rows if chosen.all() else rows[chosen])
         self._made.count += int(chosen.sum())
         for column, places, objects in parts:
-            self._made.go_on()
+            check_stop()
             self._made.owners.append(numbers[places])
             pairs = np.empty((len(objects), 2), np.uint32)
             pairs[:, 0], pairs[:, 1] = self._constants.code(name_iri(column.name)), objects
