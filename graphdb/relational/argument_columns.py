@@ -49,10 +49,14 @@ _SCALARS: dict[type, tuple[Type, arrow.DataType]] = {
 """Python types whose values are a column of one type; points in time with a zone are not."""
 
 _LONG = 1000
-"""Items from which on a list is worth a column of its own: DuckDB takes the items of a parameter one by one.
+"""Items from which on any list is worth a column of its own: DuckDB takes the items of a parameter one by one.
 
-A list of maps always is, and one of lists of several types: Python would compute whatever is asked of the ones, and
+A shorter one of :data:`_ALIKE` is, too: what is compiled is right for other lists, and its rows need no SQL.  A list of
+maps always is, and one of lists of several types: Python would compute whatever is asked of the ones, and
 compare it row by row, and SQL would have to name the type of each item of the others."""
+
+_ALIKE = ({int}, {str}, {float}, {bool})
+"""The types of the items of short lists that are columns."""
 
 _KINDS = 24
 """Kinds of values of a column, at most."""
@@ -94,10 +98,11 @@ def part_of_list(value: Any, begin: int | None = None, end: int | None = None) -
     if not isinstance(value, (list, tuple)):
         return _column(value) if getattr(value, "ndim", 0) == 1 and len(value) >= _LONG else None
     kinds = {*map(type, value)}
-    if {dict, list, tuple}.isdisjoint(kinds) and len(value) < _LONG:
+    any_type = len(value) >= _LONG or kinds in _ALIKE
+    if {dict, list, tuple}.isdisjoint(kinds) and not any_type:
         return None
     found = _items(value)
-    return found if found is not None and (len(value) >= _LONG or _has_several(found.type)) else None
+    return found if found is not None and (any_type or _has_several(found.type)) else None
 
 
 def _items(values: Sequence[Any]) -> _Column | None:

@@ -5,16 +5,25 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import graphdb
 from graphdb.common.duckdb.connection import Connection
+from graphdb.dispatch.queries import Queries
 from graphdb.relational.projection.lookups import LOOKED_FOR
+from graphdb.relational.running import materialized
 from graphdb.snapshot.key_index import KeyIndexes
 from tests.fuzz import scaled
 
 Keys = dict[int, tuple[int | None, str | None]]
+
+
+@pytest.fixture
+def db() -> Iterator[graphdb.Database]:
+    with graphdb.connect(device="cpu", threads=1) as database:
+        yield database
 
 
 @pytest.fixture
@@ -192,3 +201,49 @@ def test_a_constant_that_fails(graph: tuple[graphdb.Database, Keys]) -> None:
             database.query("MATCH (v:V {n: 1 / $zero}) RETURN v.n", zero=0)
         with pytest.raises(graphdb.GraphDBError):
             database.query("MATCH (v:V {n: $absent + 1}) RETURN v.n")
+
+
+def test_short_lists_are_columns_and_their_statements_are_prepared_once(
+    db: graphdb.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of whatever values: those of a list that no plan is for are prepared anew."""
+    db.query("UNWIND range(1, 20) AS i CREATE (:V {id: i, name: 'n' + i, w: i / 2.0, even: i % 2 = 0})")
+    rows = [{"id": i, "name": f"n{i}", "w": i / 2.0, "even": i % 2 == 0} for i in range(1, 21)]
+    prepared: list[str] = []
+    anew = Queries.prepare_anew
+
+    def counted(self: Queries, run: Any, query: Any, text: str, arguments: Any) -> Any:
+        prepared.append(text)
+        return anew(self, run, query, text, arguments)
+
+    monkeypatch.setattr(Queries, "prepare_anew", counted)
+    alike = {
+        "id": [[3, 4, 4, 99], [7], [0, -1], [2**62, 5]],
+        "name": [["n3", "n30", ""], ["n1"], ["é"]],
+        "w": [[1.5, 0.1], [2.0]],
+        "even": [[True], [False, True]],
+    }
+    others: list[list[object]] = [[], [None], [1, None, 2], [1, "n1"], [1, 2.0, True], [2**63 - 1, 2, None]]
+    for key in alike:
+        text = f"UNWIND $items AS x MATCH (v:V {{{key}: x}}) RETURN v.id, x"
+        for items in [*alike[key], *others]:
+            found = db.query(text, items=items).fetchall()
+            expected = [
+                (row["id"], item)
+                for item in items
+                for row in rows
+                if row[key] == item and isinstance(row[key], bool) == isinstance(item, bool)
+            ]
+            assert sorted(map(repr, found)) == sorted(map(repr, expected)), (key, items)
+            if items == alike[key][-1]:
+                assert prepared.count(text) == 1
+
+
+def test_an_optional_match_at_the_begin_needs_no_sql(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    db.query("UNWIND range(1, 9) AS i CREATE (:V {id: i})")
+    text = "OPTIONAL MATCH (v:V {id: $id}) RETURN v.id"
+    for id in range(4):
+        assert db.query(text, id=id).fetchall() == [(id or None,)]
+    monkeypatch.setattr(materialized, "small_rows", lambda *_: pytest.fail("SQL was run"))
+    for id in (5, 10, 6):
+        assert db.query(text, id=id).fetchall() == [(id if id < 10 else None,)]

@@ -222,5 +222,12 @@ class Unwound:
     """Whether there is one value, a list."""
 
 
-Rows: TypeAlias = "str | Clause | Union | Lookup | Outer | Inner | Unwound"
+@dataclass(frozen=True, slots=True)
+class One:
+    """One row, of a column that nobody asks for."""
+
+    column: str
+
+
+Rows: TypeAlias = "str | Clause | Union | Lookup | Outer | Inner | Unwound | One"
 """Rows: those that go by a name, or what a clause makes."""

@@ -16,6 +16,7 @@ from graphdb.relational.vectors.algebra import (
     Inner,
     Lookup,
     OfItems,
+    One,
     Operation,
     Outer,
     Rows,
@@ -109,6 +110,8 @@ def _frame(
         if table is None:
             raise NotVectorized
         return Frame.of(table), table.column_names
+    if isinstance(rows, One):
+        return Frame.of(arrow.table({rows.column: np.ones(1, np.int32)})), [rows.column]
     if isinstance(rows, Union):
         parts = [_frame(part, tables, properties, check, most, threads, products) for part in rows.parts]
         names = parts[0][1]

@@ -20,7 +20,7 @@ from graphdb.relational.lowering.joins.conditions import computed_of_rows
 from graphdb.relational.program import AnyStep, Joined, Rows, Step
 from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.late import BesideBindings
-from graphdb.relational.projection.relation import GROUP, ORDER, ROW, Relation, Source
+from graphdb.relational.projection.relation import GROUP, ORDER, ROW, UNIT, Relation, Source
 from graphdb.relational.snapshot import Snapshot
 from graphdb.relational.vectors import algebra as vectors
 from graphdb.sql.expressions import MOST_OPERANDS
@@ -124,7 +124,8 @@ class RowTables:
         if not ready and self._number(relation, [name for name in names if name not in shared]):
             return replace(relation, variables={name: relation.variables[name] for name in names})
         sql, found = self._projecting(replace(relation, where=ready)).select(names)
-        table = self._materialized(sql, found.source, made=found.source.rows)
+        made = vectors.One("one") if relation.source is UNIT.source and not names and not ready else found.source.rows
+        table = self._materialized(sql, found.source, made=made)
         return replace(found, source=table, where=waiting, links=relation.links)
 
     def _with_columns(self, relation: Relation, names: Collection[str]) -> Relation:
