@@ -132,3 +132,15 @@ def test_as_sql_makes_them(database: graphdb.Database, text: str, monkeypatch: p
         if "ORDER BY" not in whole:
             mine, others = sorted(mine, key=repr), sorted(others, key=repr)
         assert mine == others, whole
+
+
+def test_texts_of_nodes_of_paths_are_reversed() -> None:
+    """Each item of the lists is a column that begins within another."""
+    texts = ["ab", "cde", "", "f"]
+    with graphdb.connect(device="cpu", threads=1) as opened:
+        opened.query("UNWIND range(0, 3) AS i CREATE (:P {i: i, s: $texts[i]})", texts=texts)
+        opened.query("MATCH (a:P), (b:P) WHERE b.i = a.i + 1 CREATE (a)-[:r]->(b)")
+        found = opened.query(
+            "MATCH p = (a)-[:r*2]->() RETURN reduce(s = '', n IN nodes(p) | s + reverse(n.s)) AS s ORDER BY a.i"
+        ).fetchall()
+    assert found == [("".join(text[::-1] for text in texts[i : i + 3]),) for i in range(2)]

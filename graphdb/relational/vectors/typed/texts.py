@@ -249,9 +249,8 @@ def _contains(array: arrow.Array, text: str) -> arrow.Array:
 def _reversed(array: arrow.Array) -> arrow.Array:
     begins, ends = _plain_places(array)
     data, offsets = string_places(array)
-    some = data[offsets[0] : offsets[-1]]
-    at = np.repeat(begins + ends - 1 - offsets[0], ends - begins) - np.arange(len(some))
-    return arrow.text_array(some[at], offsets - offsets[0], array.valid)
+    at = np.repeat(begins + ends - 1, ends - begins) - np.arange(offsets[0], offsets[-1])
+    return arrow.text_array(data[at], offsets - offsets[0], array.valid)
 
 
 def same_texts(operands: list[arrow.Array]) -> arrow.Array:
