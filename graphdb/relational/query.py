@@ -154,7 +154,8 @@ class QueryRun(ProgramRun):
         GraphDBError
             Something is wrong with it, or it is more than a limit allows.
         """
-        query = with_edge_properties(with_counts(with_existence(without_lists(query, self._is_safe))))
+        query = with_existence(without_lists(query, self._is_safe), self._arguments)
+        query = with_edge_properties(with_counts(query))
         if sees_items(query):
             query = with_rows(query)
         beforehand: list[ast.Expression] = []

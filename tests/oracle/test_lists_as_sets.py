@@ -324,7 +324,7 @@ def test_no_row_carries_such_a_list(db: graphdb.Database) -> None:
 def test_conditions_with_patterns_on_items(db: graphdb.Database, text: str, lists: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("with_counts", "with_existence"):
-            patch.setattr(f"graphdb.relational.query.{name}", lambda query: query)
+            patch.setattr(f"graphdb.relational.query.{name}", lambda query, *_: query)
         patch.setattr("graphdb.relational.query.without_lists", lambda query, is_safe: query)
         as_written = bag(db.query(f"{text}\n").fetchall())
     assert bag(db.query(text).fetchall()) == as_written
@@ -361,3 +361,11 @@ def test_conditions_on_maps_of_an_argument(db: graphdb.Database, clause: str, te
         assert found == expected
         explained = "\n".join(line for (line,) in db.query(f"EXPLAIN {text}", rows=maps).fetchall())
         assert "b.s0 > 0" in explained or "OPTIONAL" in clause  # how many rows of the argument go with one
+
+
+@pytest.mark.parametrize("rows", [{"k": 3}, 3, "abc"])
+def test_conditions_on_an_argument_that_is_no_list_are_refused(db: graphdb.Database, rows: object) -> None:
+    """UNWIND makes a row of what is no list."""
+    with pytest.raises(graphdb.TypeMismatchError, match="expected a list"):
+        db.query("MATCH (a:P) WHERE any(r IN $rows WHERE r.k = a.k) RETURN a.k", rows=rows)
+    assert db.query("MATCH (a:P) WHERE any(r IN $rows WHERE r.k = a.k) RETURN a.k", rows=None).fetchall() == []

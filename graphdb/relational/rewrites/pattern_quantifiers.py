@@ -15,7 +15,7 @@ pattern comprehension, ``[x IN [(a)-->(b) | b] WHERE (x)-->(:T) | x.k]``, is one
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -35,17 +35,19 @@ _MOST = 8
 """Vertices of a list up to which each gets a condition."""
 
 
-def with_existence(query: Query) -> Query:
+def with_existence(query: Query, arguments: Mapping[str, object]) -> Query:
     """Return a query in whose MATCH clauses such quantifiers are EXISTS."""
     found = (part for part in walk(query) if isinstance(part, ast.ListPredicate))
-    if not any(_over_pattern(part) or _over_maps(part) for part in found):
+    if not any(_over_pattern(part) or _over_maps(part, arguments) for part in found):
         return query
     uses = _uses(query)
 
     def change(node: object) -> object:
         if not isinstance(node, ast.MatchClause) or node.where is None:
             return None
-        conditions = [each for condition in conjuncts(node.where) for each in _existence(condition, node, uses)]
+        conditions = [
+            each for condition in conjuncts(node.where) for each in _existence(condition, node, uses, arguments)
+        ]
         where = all_hold(conditions, node.where.span)
         return None if where == node.where else replace(node, where=where)
 
@@ -117,9 +119,11 @@ def _over_pattern(node: ast.ListPredicate) -> bool:
     return alone and _sees_the_same(node.where, node.variable, source.pattern)
 
 
-def _over_maps(node: ast.ListPredicate) -> bool:
+def _over_maps(node: ast.ListPredicate, arguments: Mapping[str, object]) -> bool:
     """Whether a quantifier asks of the maps of an argument whether a condition holds for some, as it does each time."""
     if node.quantifier != "any" or not isinstance(node.source, ast.Parameter):
+        return False
+    if not isinstance(arguments.get(node.source.name), list | tuple):  # UNWIND makes a row of what is no list
         return False
     parts = walk(node.where)
     if any(isinstance(part, (*LOCAL, *SUBQUERIES)) or _is_volatile(part) for part in parts):
@@ -131,9 +135,11 @@ def _is_volatile(part: object) -> bool:
     return isinstance(part, ast.FunctionCall) and part.name.lower() in VOLATILE
 
 
-def _existence(condition: ast.Expression, match: ast.MatchClause, uses: Counter[str]) -> Iterator[ast.Expression]:
+def _existence(
+    condition: ast.Expression, match: ast.MatchClause, uses: Counter[str], arguments: Mapping[str, object]
+) -> Iterator[ast.Expression]:
     """Yield what holds where a condition does: itself, or that matches exist, or do not."""
-    if isinstance(condition, ast.ListPredicate) and _over_maps(condition):
+    if isinstance(condition, ast.ListPredicate) and _over_maps(condition, arguments):
         yield _some_map(condition)
         return
     if not isinstance(condition, ast.ListPredicate) or not _over_pattern(condition):
