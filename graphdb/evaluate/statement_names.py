@@ -70,6 +70,11 @@ class StatementNames:
         return self._snapshot_of().edges.described
 
     @property
+    def parallel_labels(self) -> frozenset[int]:
+        """Edge labels of which the file has parallel edges, or one that was parallel to another."""
+        return self._snapshot_of().edges.parallel
+
+    @property
     def type_label(self) -> int | None:
         """The edge label rdf:type, once there is one."""
         return self.new_names.get(RDF_TYPE, self._snapshot_of().store.type_label)

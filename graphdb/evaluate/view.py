@@ -392,8 +392,24 @@ class View:
             self._read_literals(unknown)
         return [(*row[:-1], self._literals[row[-1]]) for row in rows]
 
+    def _is_single(self, label: int, pair: tuple[int, int]) -> bool:
+        """Whether an edge between two vertices in the file is the only one, of which nothing was read."""
+        asked = self._asked.get(label, set())
+        if asked is None or pair in asked or not self._created.isdisjoint(pair):
+            return False
+        return label in self._context.described_labels and label not in self._context.parallel_labels
+
+    def leaves(self, edge: Edge) -> None:
+        """Note that an edge is to be deleted: of the only one between its ends nothing is to be read."""
+        pair = edge.start, edge.end
+        if edge.ordinal == 0 and self._is_single(edge.label, pair):
+            self.undescribed(edge.label, pair)
+            self._described.setdefault(edge.label, {})[pair] = {0: {}}
+
     def parallel(self, label: int, start: int, end: int) -> list[Edge]:
         """Return the edges that one triple stands for."""
+        if self._is_single(label, (start, end)):
+            return [Edge(label, start, end)]
         ordinals = self.described(label, (start, end)).get((start, end))
         return [Edge(label, start, end, ordinal) for ordinal in ordinals] if ordinals else [Edge(label, start, end)]
 

@@ -98,3 +98,53 @@ def test_what_was_deleted_is_returned_and_counted(db: graphdb.Database) -> None:
         "MATCH (n:P {id: 1}) DETACH DELETE n WITH collect(n) AS l, count(n) AS c RETURN c, size(l), id(l[0]) = id(l[0])"
     )
     assert db.query(text).fetchall() == [(1, 1, True)]
+
+
+def test_edges_go_with_what_is_said_of_them(db: graphdb.Database) -> None:
+    """Parallel ones, and those with properties or without, by themselves or with a vertex, some in one statement."""
+    dice = Random(2)
+    db.query("MATCH (n) DETACH DELETE n")
+    db.query("UNWIND range(0, 5) AS i CREATE (:V {id: i})")
+    labels = {"SINGLE": 1, "DOUBLE": 3, "BARE": 1}
+    model: dict[int, tuple[str, int, int]] = {}
+    for label, most in labels.items():
+        rows: list[dict[str, int | None]] = []
+        for a, b in product(range(6), repeat=2):
+            for _ in range(dice.randrange(most + 1)):
+                n = len(model) + 1
+                n = -n if label == "BARE" or dice.random() < 0.2 else n
+                model[n] = label, a, b
+                rows.append({"a": a, "b": b, "n": n if n > 0 else None})
+        made = f"CREATE (a)-[:{label} {{n: row.n}}]->(b)"
+        db.query(f"UNWIND $rows AS row MATCH (a:V {{id: row.a}}), (b:V {{id: row.b}}) {made}", rows=rows)
+
+    def check() -> None:
+        sql = "MATCH (a)-[r]->(b) RETURN type(r), a.id, b.id, r.n"
+        said = {(*edge, n if n > 0 else None) for n, edge in model.items()}
+        found = db.query(sql).fetchall()
+        assert len(found) == len(model)
+        assert set(found) == said
+        with_number = sum(n > 0 for n in model)
+        assert len(db._state.connection.rows("SELECT DISTINCT * FROM _graphdb.edge_property")) == with_number
+
+    check()
+    for step in range(16):
+        x, y = dice.sample(range(6), 2)
+        label = "DOUBLE" if step % 4 == 1 else dice.choice([*labels])
+        match step % 4:
+            case 0:
+                db.query(f"MATCH (a:V {{id: $x}})-[r:{label}]->(b) DELETE r", x=x)
+                gone = [n for n, (of, a, _) in model.items() if (of, a) == (label, x)]
+            case 1:
+                db.query(f"MATCH (a:V {{id: $x}})-[r:{label}]->(b) WHERE r.n % 2 = 0 DELETE r", x=x)
+                gone = [n for n, (of, a, _) in model.items() if (of, a) == (label, x) and n > 0 and n % 2 == 0]
+            case 2:
+                db.query(f"MATCH (a:V {{id: $x}}), (b:V {{id: $y}}) CREATE (a)-[r:{label} {{n: 7777}}]->(b) DELETE r",
+                         x=x, y=y)  # fmt: skip
+                gone = []
+            case _:
+                db.query("MATCH (a:V {id: $x}) DETACH DELETE a CREATE (b:V {id: $x})", x=x)
+                gone = [n for n, (_, a, b) in model.items() if x in (a, b)]
+        for n in gone:
+            del model[n]
+        check()

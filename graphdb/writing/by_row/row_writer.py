@@ -328,6 +328,7 @@ class RowWriter:
 
     def _delete_edge(self, edge: Edge) -> None:
         triple = (edge.label, edge.start, edge.end)
+        self.view.leaves(edge)
         described = self.view.described(edge.label, triple[1:])
         ordinals = described.get(triple[1:])
         self.view.deleted.add(edge)
