@@ -135,7 +135,7 @@ def numbered_texts(
     at = count = 0
     while at < len(array):
         check_stop()
-        end = _end_of_some(offsets, at)
+        end = end_of_some(offsets, at)
         at, count = kernels.number_texts(data, offsets[: end + 1], *given, at, table, count, numbers, firsts)
         if at < end:
             former, table = table, np.full((4 * len(table), 2), -1, np.int64)
@@ -143,10 +143,10 @@ def numbered_texts(
     return array if count == len(array) else taken(array, firsts[:count]), numbers
 
 
-def _end_of_some(offsets: NDArray[np.integer[Any]], begin: int) -> int:
-    """Return where some texts from ``begin`` on end, which take some hundredths of a second."""
+def end_of_some(offsets: NDArray[np.integer[Any]], begin: int, size: int | None = None) -> int:
+    """Return where some texts from ``begin`` on end: a number of them, or of bytes, between two looks at stops."""
     end = min(begin + _AT_ONCE, len(offsets) - 1)
-    size = int(offsets[begin]) + _BYTES_AT_ONCE
+    size = int(offsets[begin]) + (_BYTES_AT_ONCE if size is None else size)
     return end if offsets[end] <= size else max(int(np.searchsorted(offsets, size, "right")) - 1, begin + 1)
 
 

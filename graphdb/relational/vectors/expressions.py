@@ -41,7 +41,7 @@ from graphdb.relational.vectors.typed.lists import (
 )
 from graphdb.relational.vectors.typed.structs import edges, edges_of_both, field_of, names_of_bits, paths, struct_of
 from graphdb.relational.vectors.typed.temporal import TEMPORAL, dates, instants, is_instant
-from graphdb.relational.vectors.typed.texts import TEXTS, joined, same_texts
+from graphdb.relational.vectors.typed.texts import TEXTS, joined, of_texts, same_texts
 from graphdb.relational.vectors.typed.unions import Part, as_floats, in_union, parts_of_case, parts_there
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
@@ -80,7 +80,7 @@ def evaluated(vector: Vector, frame: Frame, properties: Properties) -> arrow.Arr
         case Operation("split", (text,), (str(separator),)):
             return split(evaluated(text, frame, properties).decoded(), separator)
         case Operation(operator, (text,), constants) if operator in TEXTS:
-            return TEXTS[operator](evaluated(text, frame, properties).decoded(), *constants)
+            return of_texts(operator, evaluated(text, frame, properties).decoded(), constants)
         case OfItems():
             return _of_items(vector, frame, properties)
         case Operation("range", operands, (int(step),)):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
+from graphdb.common.stopping import check_stop, checked
 from graphdb.storage.arrays.arrow import string_places
 from graphdb.storage.arrays.texts import taken
 
@@ -32,6 +33,7 @@ def extreme_texts(function: str, array: arrow.Array, rows: Ints, numbers: Ints, 
         common = _common(data, begins, int(sizes.min()))
         begins, left = begins + common, sizes - common
     while len(rows) and int(left.max()) > 0:
+        check_stop()
         words = _words(padded, begins, left)
         chosen = _extremes(compare, words, numbers, count)
         going = np.flatnonzero(words == chosen[numbers])
@@ -67,6 +69,7 @@ def order_of_different(data: NDArray[np.uint8], offsets: Ints) -> Ints:
     order, groups = np.arange(len(begins)), np.zeros(len(begins), np.int64)
     going = np.arange(len(begins))
     while len(going):
+        check_stop()
         rows = order[going]
         words = _words(padded, begins[rows], left[rows])
         sort = np.argsort(words) if len(going) == len(order) else np.lexsort((words, groups))
@@ -85,7 +88,7 @@ def order_of_different(data: NDArray[np.uint8], offsets: Ints) -> Ints:
 
 def _common(data: NDArray[np.uint8], begins: Ints, most: int) -> int:
     """Return how many bytes, ``most`` at most, all texts begin with."""
-    for at in range(most):
+    for at in checked(range(most), 64):
         byte = data[begins + at]
         if (byte != byte[0]).any():
             return at

@@ -125,6 +125,8 @@ class Mapping:
     known: set[str] = field(default_factory=set, compare=False)
     """The names of the columns that were read so far: one mapping may be for several tables."""
     dialect: Dialect = field(default_factory=Dialect)
+    roles: set[str] = field(default_factory=set, compare=False)
+    """The roles of the columns that were read so far."""
 
     def __post_init__(self) -> None:
         """Refuse what is no mapping: a `LoadError`."""
@@ -184,7 +186,9 @@ class Mapping:
         unique = [name if seen[name.lower()] == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
         if isinstance(headers, MappingABC):
             headers = [headers.get(name, name) for name in names]
-        return [Column.read(column, header) for column, header in zip(unique, headers, strict=True)]
+        found = [Column.read(column, header) for column, header in zip(unique, headers, strict=True)]
+        self.roles.update(column.role for column in found)
+        return found
 
     def _by_position(self, names: Sequence[str]) -> list[str]:
         """The headers of columns of these names, where one is given for each."""
@@ -203,13 +207,26 @@ class Mapping:
         return replace(self, known=known)
 
     def check(self) -> None:
-        """Refuse columns that none of the tables had: a `LoadError`."""
+        """Refuse columns, and labels of vertices or of edges, that none of the tables had: a `LoadError`."""
+        edges = "START_ID" in self.roles
+        if self.type is not None and "ID" in self.roles and not edges:
+            self._refuse_label("type", "label", "edges", "vertices", self.type)
+        if self.label is not None and edges and "ID" not in self.roles:
+            self._refuse_label("label", "type", "vertices", "edges", ":".join(self.labels))
         for name in self.columns if isinstance(self.columns, MappingABC) else ():
             if self.known and name not in self.known:
                 found = ", ".join(sorted(self.known))
                 close = nearest(name, self.known)
                 hint = f"did you mean '{close[0]}'?" if close else f"the columns are {found}"
                 raise LoadError(f"there is no column '{name}'", hint=hint)
+
+    @staticmethod
+    def _refuse_label(given: str, meant: str, of: str, there: str, name: str) -> NoReturn:
+        """Refuse a label of what no table has."""
+        raise LoadError(
+            f"{given}='{name}' labels {of}, and the tables have {there} only",
+            hint=f"{there} are labelled by {meant}='{name}'; LOAD '…' AS {meant.upper()} {name}",
+        )
 
 
 _Names: TypeAlias = list[str]

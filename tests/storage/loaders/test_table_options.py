@@ -358,3 +358,21 @@ def test_lines_of_a_file_may_end_in_both_ways(db: Any, seed: int, skip: bool, mo
     assert {text for (text,) in db.query("MATCH (n:P) RETURN n.text")} == expected
     if skip:
         assert db.sql("SELECT line FROM load_errors").fetchall() == [(text[: text.index("one more")].count("\n") + 1,)]
+
+
+def test_labels_of_what_no_table_has_are_refused(db: Any) -> None:
+    """They were ignored."""
+    write("person.csv", ":ID,name\n1,Ada\n2,Bo\n")
+    write("likes.csv", ":START_ID,:END_ID\n1,2\n")
+    for given in ({"type": "X"}, {"type": "X", "label": "P"}):
+        with pytest.raises(LoadError, match=r"type='X' labels edges, and the tables have vertices only") as refused:
+            db.load("person.csv", **given)
+        assert "label='X'" in str(refused.value)
+    with pytest.raises(LoadError, match=r"AS LABEL X"):
+        db.query("LOAD 'person.csv' AS TYPE X")
+    with pytest.raises(LoadError, match=r"label='A:B' labels vertices, and the tables have edges only") as refused:
+        db.load("likes.csv", label=["A", "B"], type="L")
+    assert "type='A:B'" in str(refused.value)
+    assert db.query("MATCH (n) RETURN count(*)").scalar() == 0
+    db.load(["person.csv", "likes.csv"], label="P", type="L")
+    assert db.query("MATCH (:P)-[:L]->(:P) RETURN count(*)").scalar() == 1

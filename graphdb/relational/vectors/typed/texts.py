@@ -6,17 +6,18 @@ matter, and numbers that are written otherwise than as digits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
+from graphdb.common.stopping import check_stop
 from graphdb.functions.texts import MOST_PARTS
 from graphdb.relational.vectors.numbers import both, numeric, ordinal, require
 from graphdb.relational.vectors.typed.temporal import part_of_days
 from graphdb.storage.arrays.arrow import string_bytes, string_places
-from graphdb.storage.arrays.texts import numbered_texts, taken
+from graphdb.storage.arrays.texts import end_of_some, numbered_texts, taken
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -32,6 +33,26 @@ _SPAN = 1 << 22
 
 _LONG = 1 << 28
 """Bytes of texts that are joined, at most."""
+
+
+_AT_ONCE = 1 << 24
+"""Bytes of texts that a function gets at a time: a tenth of a second at most, after which the statement may stop."""
+
+
+def of_texts(function: str, array: arrow.Array, constants: Sequence[object] = ()) -> arrow.Array:
+    """Return what one of :data:`TEXTS` makes of the values of a column; long texts are handed to it some at a time."""
+    check_stop()
+    made = TEXTS[function]
+    if not arrow.is_string(array.type) or len(string_bytes(array)) <= _AT_ONCE:
+        return made(array, *constants)
+    _, offsets = string_places(array)
+    parts, at = [], 0
+    while at < len(array):
+        check_stop()
+        end = end_of_some(offsets, at, _AT_ONCE)
+        parts.append(made(array.slice(at, end - at), *constants))
+        at = end
+    return arrow.concat_arrays(parts)
 
 
 def _cut(array: arrow.Array, begins: Ints, ends: Ints, valid: NDArray[np.bool_] | None) -> arrow.Array:
