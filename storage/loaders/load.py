@@ -139,7 +139,7 @@ def load(
                 raise MemoryLimitError(
                     f"the load needs more memory than memory_limit allows: {str(error).splitlines()[0]}",
                     hint=f"raise memory_limit; into an empty graph {LOADS} is enough for any size,"
-                    f" where texts have less than {_LONGEST >> 10} KiB each",
+                    f" where edges have no properties and texts less than {_LONGEST >> 10} KiB each",
                 ) from None
             raise
     seconds = time.perf_counter() - started

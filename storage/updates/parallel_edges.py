@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from graphdb.storage.arrays.batch import Edges, Ids
 
+_AT_ONCE = 1_228_800
+"""Properties that are written at a time, with six columns each: ten row groups of DuckDB's."""
+
 _TRIPLE = "label, subject, object"
 
 
@@ -71,8 +74,10 @@ def write_edges(connection: duckdb.DuckDBPyConnection, edges: EdgeRows) -> None:
         columns["ordinal"][found["number"]] += found["last"]
     with views.view("_graphdb_edges", table_of(columns)):
         execute(connection, "INSERT INTO _graphdb.edge BY NAME SELECT * FROM _graphdb_edges")
-    if len(edges.owners):
-        owned = {name: column[edges.owners] for name, column in checked(columns.items(), 1)}
-        with views.view("_graphdb_edge_properties", table_of({**owned, **edges.properties})):
+    for begin in checked(range(0, len(edges.owners), _AT_ONCE), 1):
+        some = slice(begin, begin + _AT_ONCE)
+        owned = {name: column[edges.owners[some]] for name, column in columns.items()}
+        properties = {name: column[some] for name, column in edges.properties.items()}
+        with views.view("_graphdb_edge_properties", table_of({**owned, **properties})):
             execute(connection, "INSERT INTO _graphdb.edge_property BY NAME SELECT * FROM _graphdb_edge_properties")
     views.close()

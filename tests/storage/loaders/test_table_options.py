@@ -15,6 +15,7 @@ import graphdb
 from graphdb.common.errors import LoadError, ParseError
 from graphdb.shell.cli import run
 from graphdb.storage.loaders.tables import delimited
+from graphdb.storage.updates import parallel_edges
 from tests.storage.loaders.files import OWN, TYPE, XSD, refused, rows, write
 
 pytestmark = pytest.mark.usefixtures("in_a_folder")
@@ -376,3 +377,15 @@ def test_labels_of_what_no_table_has_are_refused(db: Any) -> None:
     assert db.query("MATCH (n) RETURN count(*)").scalar() == 0
     db.load(["person.csv", "likes.csv"], label="P", type="L")
     assert db.query("MATCH (:P)-[:L]->(:P) RETURN count(*)").scalar() == 1
+
+
+def test_properties_of_edges_are_written_some_at_a_time(db: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = [(i % 3, i % 2, i, f"t{i}" if i % 4 else None) for i in range(11)]
+    write("vertices.csv", "id:ID\n0\n1\n2\n")
+    db.load("vertices.csv", label="V")
+    write("edges.csv", ":START_ID,:END_ID,n:int,t\n" + "".join(f"{a},{b},{n},{t or ''}\n" for a, b, n, t in given))
+    for at_once in (1, 4, 100):
+        monkeypatch.setattr(parallel_edges, "_AT_ONCE", at_once)
+        db.load("edges.csv", type=f"K{at_once}")
+        found = db.query(f"MATCH (a)-[k:K{at_once}]->(b) RETURN a.id, b.id, k.n, k.t ORDER BY k.n")
+        assert found.fetchall() == given
