@@ -8,13 +8,13 @@ from typing import TypeAlias
 from graphdb.grammar.syntax.names import HERE, KeyName, LabelExpression, Span, Word
 from graphdb.grammar.syntax.nodes import Expression
 
-Constants: TypeAlias = tuple[int, ...] | tuple[str, ...]
-"""The items of a long list that is written out."""
+Constants: TypeAlias = tuple[int | str | float | bool | None, ...]
+"""The items of a long list that is written out, or of one that a query's arguments say."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Literal(Expression):
-    """A constant: ``int``, ``float``, ``str``, ``bool`` or ``None``; a long list of integers or strings as a tuple.
+    """A constant: ``int``, ``float``, ``str``, ``bool`` or ``None``; a long list as a tuple.
 
     Two are the same if their types are, too: ``v / 2`` is another expression than ``v / 2.0``.
     """
@@ -23,7 +23,10 @@ class Literal(Expression):
     span: Span = field(default=HERE, compare=False)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Literal) and type(self.value) is type(other.value) and self.value == other.value
+        if not isinstance(other, Literal) or type(self.value) is not type(other.value) or self.value != other.value:
+            return False
+        mine, others = self.value, other.value
+        return not (isinstance(mine, tuple) and isinstance(others, tuple)) or [*map(type, mine)] == [*map(type, others)]
 
     def __hash__(self) -> int:
         return hash((type(self.value), self.value))

@@ -33,6 +33,9 @@ class _Component:
         return free_variables(tuple(path for _, path in self.paths)) - self.names
 
 
+Fails = Callable[[ast.Expression], bool]
+"""Whether a condition may fail where those before it do not hold."""
+
 Empty = Callable[[Iterable[ast.PathPattern], Iterable[ast.Expression]], bool]
 """Whether paths have no match for certain, by them or by conditions."""
 
@@ -41,12 +44,14 @@ def apart(
     matches: Sequence[ast.MatchClause],
     known: Collection[str] = (),
     empty: Empty = lambda paths, conditions: False,
+    fails: Fails = computes,
 ) -> list[list[ast.MatchClause]]:
     """Return MATCH clauses as groups to be matched one after the other: one group where one plan is as good.
 
     The conditions of a group name what it and the groups before it bind.  Groups share no variable, and edges that have
     to differ are in the same group.  Those that are ``empty`` come first.  ``known`` are the names that rows have
-    before the match: where they say something of two groups, these are as good as connected by values.
+    before the match: where they say something of two groups, these are as good as connected by values.  What ``fails``
+    is true of is tested of matches that fulfil the conditions before it, any other as soon as its names are bound.
     """
     whole = [list(matches)]
     if _connected(matches):
@@ -71,7 +76,7 @@ def apart(
     for i, condition in where:
         names = free_variables(condition)
         last = max((n for n, component in enumerate(components) if component.names & names), default=0)
-        last = max(last, before) if computes(condition) else last  # of matches that fulfil those before it
+        last = max(last, before) if fails(condition) else last  # of matches that fulfil those before it
         before = max(last, before)
         components[last].conditions.append((i, condition))
         crosses = sum(bool(component.names & names) for component in components) > 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ from graphdb.relational.projection.relation import BINDINGS, ONE, UNIT, Relation
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
 from graphdb.relational.projection.sql import Projection, counted
 from graphdb.relational.rewrites.collected_lists import without_lists
+from graphdb.relational.rewrites.constants import with_constants
 from graphdb.relational.rewrites.edge_counts import counting_rows
 from graphdb.relational.rewrites.edge_properties import with_edge_properties
 from graphdb.relational.rewrites.list_subqueries import sees_items, with_rows
@@ -51,6 +53,7 @@ from graphdb.sql.expressions import MOST_OPERANDS
 from graphdb.storage.arrays.arrow import values
 
 Ids = NDArray[np.int64]
+Query = TypeVar("Query")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class QueryRun(ProgramRun):
         GraphDBError
             Something is wrong with it, or it is more than a limit allows.
         """
-        query = with_memberships(query, self._text)
+        query = self._with_constants(with_memberships(query, self._text))
         if isinstance(query, ast.Composite):
             return self._prepare_program(without_quantifiers(query))
         if not any(clause.optional for clause in query.matches):
@@ -144,7 +147,17 @@ class QueryRun(ProgramRun):
 
     def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
         """Prepare a query that starts from rows which are there already; raises as :meth:`prepare`."""
-        return self._prepare_program(without_quantifiers(with_memberships(query, self._text)), start)
+        query = self._with_constants(with_memberships(query, self._text))
+        return self._prepare_program(without_quantifiers(query), start)
+
+    def _with_constants(self, query: Query) -> Query:
+        """Return a query with what is made of maps of its arguments alone as constants."""
+        given, computing = self._arguments, self._snapshot.computing
+        if computing is None:
+            return query
+        found = with_constants(query, given.unnoted, lambda node: computing().constant(node))
+        given.looked_at = given.looked_at or found is not query
+        return found
 
     def _prepare_program(self, query: ast.Composite, start: Relation = UNIT) -> Program:
         """Prepare a query of any reading clauses: matches, each of which may start from the rows before it, and SQL.

@@ -107,7 +107,8 @@ class Expressions(Scopes, ABC):
 
     def _literal(self, node: ast.Literal, scope: Scope) -> Static:
         if isinstance(node.value, tuple):
-            return list_of(type_of_value(node.value[0]))
+            same = len({*map(type, node.value)}) == 1
+            return list_of(type_of_value(node.value[0]) if same else ANY)
         return type_of_value(node.value)
 
     def _iriliteral(self, node: ast.IriLiteral, scope: Scope) -> Static:

@@ -239,3 +239,25 @@ def test_nothing_is_computed_where_a_part_has_no_match(pattern: str, condition: 
             assert rows == ([] if returned != "count(*)" else [(0,)])
         with pytest.raises(ExecutionError):  # where there are rows, it fails
             db.query(f"MATCH {pattern.partition(', (a')[0]} WHERE {condition} RETURN b.x")
+
+
+ALONE = {
+    "a.i % 10 = 0": lambda a, b: a[0] % 10 == 0,
+    "a.i % 10 < a.y - 7": lambda a, b: a[0] % 10 < a[2] - 7,
+    "b.i % 10 = 0 AND -b.y > -3": lambda a, b: b[0] % 10 == 0 and -b[2] > -3,
+    "a.i + 1 = 11": lambda a, b: a[0] + 1 == 11,
+}
+
+
+@pytest.mark.parametrize("alone", ALONE)
+def test_conditions_on_one_variable_are_tested_before_the_join(alone: str) -> None:
+    """Arithmetic among them, whatever stands before it: the join is of what is left."""
+    rows = [(i, i % 4, i * 7 % 9) for i in range(60)]
+    with graphdb.connect(threads=1) as db:
+        db.query("UNWIND $rows AS r CREATE (:P {i: r[0], x: r[1], y: r[2]})", rows=rows)
+        text = f"MATCH (a:P), (b:P) WHERE a.x = b.x AND a.y < b.y AND {alone} RETURN a.i, b.i"
+        pairs = ((a, b) for a in rows for b in rows if a[1] == b[1] and a[2] < b[2])
+        assert Counter(db.query(text).fetchall()) == Counter((a[0], b[0]) for a, b in pairs if ALONE[alone](a, b))
+        explained = "\n".join(line for (line,) in db.query(f"EXPLAIN {text}").fetchall())
+        _, _, after = explained.partition("then SQL over the bindings")
+        assert not any(operator in after for operator in "%+-")

@@ -21,6 +21,7 @@ from graphdb.grammar.walk import replaced
 from graphdb.pattern.absent import has_no_match
 from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import conjuncts
+from graphdb.pattern.failing import can_fail, computes
 from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.paths.lengths import OF_PATHS, is_length, length_name, with_lengths
 from graphdb.pattern.paths.pieces import names_of
@@ -137,7 +138,7 @@ class Lowering(Matches):
                 rest = _measured(matches, rest)
                 if relation is UNIT and not clause.optional and not self._within and len(rest) == 1:
                     matches = self._with_vertex_sets(matches)
-                groups = [matches] if clause.optional else apart(matches, relation.variables, self._is_empty)
+                groups = [matches] if clause.optional else self._apart(matches, relation.variables)
                 for i, group in enumerate(groups):
                     then = [*chain.from_iterable(groups[i + 1 :]), *rest]
                     fresh = relation is UNIT and not clause.optional
@@ -326,6 +327,19 @@ class Lowering(Matches):
             found[GROUP] = column("g", INTEGER)
         projection = self._project(Relation(source, found), ast.ReturnClause(items, distinct=True))
         return replace(projection, columns=tuple(columns))
+
+    def _apart(self, matches: Sequence[ast.MatchClause], known: Collection[str]) -> list[list[ast.MatchClause]]:
+        """Return MATCH clauses as groups to be matched one after the other; see :func:`~graphdb.pattern.apart.apart`.
+
+        Without care, no number is taken to be out of range: should one be, the query runs again.
+        """
+
+        def fails(condition: ast.Expression) -> bool:
+            if self._snapshot.careful or self._snapshot.told is not None:
+                return computes(condition)
+            return can_fail(condition, self._snapshot.names, self._text)
+
+        return apart(matches, known, self._is_empty, fails)
 
     def _column(self, source: ast.Expression) -> tuple[arrow.Array, Type] | None:
         """Return a long list of plain values, a part of it, or a list of maps of them, as a column."""

@@ -42,9 +42,30 @@ def _member(node: object) -> ast.Expression | None:
     if test.operators != (_ASKED.get(node.quantifier),):
         return None
     for item, value in (test.operands, test.operands[::-1]):
-        base = value.base if isinstance(value, ast.Property) else value
-        plain = isinstance(base, ast.Variable | ast.Literal | ast.Parameter)
-        if item == node.variable and plain and base != node.variable:
+        if item == node.variable and _cannot_fail(value, item):
             found = ast.In(value, rewritten(node.source, _member), node.span)
             return found if node.quantifier == "any" else ast.Unary("NOT", found, node.span)
     return None
+
+
+def as_membership(node: object) -> ast.In | ast.Unary | None:
+    """Return a quantifier that compares a property of each map of an argument as whether a value is in a list of these.
+
+    ``any(r IN $rows WHERE r.id = a.id)`` is ``a.id IN [r IN $rows | r.id]``; None for anything else.
+    """
+    if not isinstance(node, ast.ListPredicate) or not isinstance(node.source, ast.Parameter):
+        return None
+    test, item = node.where, node.variable
+    if not isinstance(test, ast.Comparison) or test.operators != (_ASKED.get(node.quantifier),):
+        return None
+    for own, value in (test.operands, test.operands[::-1]):
+        if isinstance(own, ast.Property) and own.base == item and _cannot_fail(value, item):
+            found = ast.In(value, ast.ListComprehension(item, node.source, None, own, node.span), node.span)
+            return found if node.quantifier == "any" else ast.Unary("NOT", found, node.span)
+    return None
+
+
+def _cannot_fail(value: ast.Expression, item: ast.Variable) -> bool:
+    """Whether a value is one that has nothing to do with an item, and that cannot fail."""
+    base = value.base if isinstance(value, ast.Property) else value
+    return isinstance(base, ast.Variable | ast.Literal | ast.Parameter) and base != item
