@@ -177,7 +177,7 @@ class Searches(PathEdges):
         bound = self._bound([match for _, match in patterns], left)
         edges: list[list[Any]] = [[] for _ in matches]
         for at, edge in enumerate(bound.edges):
-            name = f"{OF_PATHS} edge {at}" if edge.name.startswith("#") else edge.name
+            name = edge.name if edge.name in bound.edge_of else f"{OF_PATHS} edge {at}"
             edges[patterns[edge.clause][0]].append((name, edge))
         differ = [
             matches[path.clause].mode is ast.MatchMode.DIFFERENT_EDGES and step.mode != "WALK"
@@ -432,7 +432,7 @@ def _named(path: ast.PathPattern, numbers: Iterator[int], wanted: Collection[str
     edges: list[ast.EdgePattern | ast.Subpath] = []
     for edge in path.edges:
         name = f"{OF_PATHS} edge {next(numbers)}"
-        if name in wanted and isinstance(edge, ast.EdgePattern):
+        if name in wanted and isinstance(edge, ast.EdgePattern) and edge.variable is None:
             edge = replace(edge, variable=ast.Variable(name, edge.span))
         edges.append(edge)
     return replace(path, edges=tuple(edges))

@@ -22,6 +22,7 @@ from graphdb.pattern.paths.conditions import at_the_ends, with_sets
 from graphdb.pattern.paths.lengths import OF_PATHS, all_hold, length_name
 from graphdb.pattern.paths.search import NODES_DIFFER, Differing, PathSearch
 from graphdb.relational.lowering.path_joins import Searches
+from graphdb.relational.lowering.path_pieces import in_pieces
 from graphdb.relational.projection.relation import Relation
 from graphdb.sql.value import SqlValue
 
@@ -109,6 +110,12 @@ class Traversals(Searches):
         """
         matches = [at_the_ends(match, self._hidden) for match in matches]
         steps = len(self._steps)
+        if (pieces := in_pieces(matches, left.names, self._hidden)) is not None:
+            used = pieces.used(live)
+            found = self._searched(left, pieces.matches, used, drops, {*least} - {*map(length_name, pieces.paths)})
+            if found is not None and (whole := pieces.put_together(found, live)) is not None:
+                return whole
+            del self._steps[steps:]
         if (found := self._searched(left, matches, live, drops, least)) is not None:
             return found
         del self._steps[steps:]
