@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.duckdb.fetch import rows_of
-from graphdb.common.values.types import VALUE, Base, Type
+from graphdb.common.values.types import AS_WRITTEN, VALUE, Base, Type
 from graphdb.snapshot.columns import ValueColumn, read_column, read_columns
 from graphdb.snapshot.property_types import Changed, PropertyTypes, exact_only, most_reread
 from graphdb.storage.arrays.arrow import values
@@ -128,6 +128,8 @@ class PropertyArrays(PropertyTypes):
             return False
         if exact_only(label) and (not self.has_type(label) or self.type_of(label).base is not Base.LIST):
             return False
+        if not exact_only(label) and label.kinds & AS_WRITTEN and self.type_of(label) == VALUE:
+            return False  # points in time among others, of which a union has no offsets
         if label.triples * (_LEAST_BYTES if label.triples <= SMALL else _READ_BYTES) <= self._memory:
             return True
         return self._in_pieces(label) and (label.triples * _LEAST_BYTES <= self._memory or self._persisted.may_map)
