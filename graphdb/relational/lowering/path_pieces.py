@@ -157,8 +157,10 @@ def _whole(path: _Named, known: Callable[[str], SqlValue]) -> SqlValue:
             vertices.append(f"({found}).vertices[2:]")
             codes.append(f"({found}).codes")
         else:
-            back = "1" if piece.direction is ast.Direction.IN else "0"
-            if piece.direction is ast.Direction.BOTH:
+            back = "0"
+            if piece.direction is ast.Direction.IN:  # a loop has one direction
+                back = f"CASE WHEN {_id(known(at))} = {_id(known(piece.to))} THEN 0 ELSE 1 END"
+            elif piece.direction is ast.Direction.BOTH:
                 back = f'CASE WHEN ({found})."start" = {_id(known(at))} THEN 0 ELSE 1 END'
             vertices.append(f"[{_id(known(piece.to))}]")
             codes.append(f"[(({found}).label << 1) | {back} | (({found}).ordinal << {CODE_BITS})]")
