@@ -136,7 +136,14 @@ def divide(
     resident: NDArray[np.bool_],
     packing: Packing | None = None,
 ) -> DividedLists:
-    """Copy a partition: ``resident`` says of its offset layer, and of each block behind it, whether it is copied."""
+    """Copy a partition: ``resident``, bool [1 + blocks], says of its offset layer, and of each block behind it, whether
+    it is copied; with ``packing`` all lists are packed, those in host memory too.
+
+    Raises
+    ------
+    MemoryLimitError
+        There is too little memory for a list, or for the offset layer, in one piece.
+    """
     header_here, hot = bool(resident[0]), resident[1:]
     begin, end = int(blocks.bounds[0]), int(blocks.bounds[-1])
     neighbours, sizes = partition.neighbours, np.diff(blocks.bounds)

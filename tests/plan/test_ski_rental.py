@@ -235,3 +235,16 @@ def test_a_strategy_that_is_stopped_each_time_is_tried_ever_less() -> None:
             timings.note("search", 0.02)
             searched += 0.02
     assert 0.0 < stopped < 0.2 * searched
+
+
+def test_a_choice_of_one_strategy_holds_for_ever_longer_though_it_has_a_setup() -> None:
+    """A search never prepares the join that is weighed in its place: each run weighed it anew."""
+    timings, costs = StrategyTimings(), {"match": ExpectedCost(0.001, 0.002)}
+    decided, held = None, []
+    for _ in range(4):
+        decided = Decision.after(decided, "match", costs, timings)
+        held.append(decided.runs)
+    assert held == [1, 2, 4, 8]
+    two = {**costs, "count": ExpectedCost(0.01)}
+    again = Decision.after(decided, "match", two, timings)
+    assert Decision.after(again, "match", two, timings).runs == 1, "it may be set up by the next run"

@@ -250,7 +250,7 @@ class Decision:
         cls, former: Decision | None, chosen: str, costs: Mapping[str, ExpectedCost], timings: StrategyTimings
     ) -> Decision:
         """A choice made anew: one that is as before holds for longer, unless another strategy would be faster once it
-        is set up, which may be done by the next run, or paid for.
+        is set up, which may be done by the next run, or paid for.  Where there is one alone, nothing is waited for.
         """
         taken = timings.expected(chosen, costs[chosen]) if chosen in costs else math.inf
         waiting = len(costs) > 1 and any(
