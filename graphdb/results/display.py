@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.values.elements import Node, Relationship
@@ -48,7 +52,8 @@ def _shown_inside(value: Any) -> Any:
 def array_of(values: list[Any]) -> arrow.Array:
     """Return shown values as an array: numbers of several types as those of one, other values of several as their text.
 
-    Times and dates with an offset are of another type than those without.
+    Times and dates with an offset are of another type than those without.  Lists and maps whose
+    values differ in type are made of such arrays.
     """
     kinds = {(type(value), getattr(value, "tzinfo", None) is not None) for value in values if value is not None}
     types = {kind for kind, _ in kinds}
@@ -64,5 +69,43 @@ def array_of(values: list[Any]) -> arrow.Array:
         if len(kinds) <= 1:
             return arrow.array(values)
     except (arrow.ArrowTypeError, OverflowError):
-        pass
+        if types == {list}:
+            return lists_of(values, array_of)
+        if types == {dict} and _are_fields([value for value in values if value is not None]):
+            return structs_of(values, array_of)
     return arrow.array([None if value is None else str(value) for value in values], arrow.STRING)
+
+
+def lists_of(values: Sequence[Any], column_of: Callable[[list[Any]], arrow.Array]) -> arrow.Array:
+    """Return lists as an array, of whose items ``column_of`` makes one."""
+    items = column_of([item for value in values if value is not None for item in value])
+    lengths = [0 if value is None else len(value) for value in values]
+    return arrow.list_array(np.append(0, np.cumsum(np.array(lengths, np.int64))), items, valid_of(values))
+
+
+def structs_of(values: Sequence[Any], column_of: Callable[[list[Any]], arrow.Array]) -> arrow.Array:
+    """Return maps as structs of all their keys; what has one value here and several there has lists.
+
+    ``column_of`` makes the array of a field's values.
+    """
+    names = list(dict.fromkeys(key for value in values if value is not None for key in value))
+    if not names:
+        return arrow.nulls(len(values))
+    fields = []
+    for name in names:
+        found = [None if value is None else value.get(name) for value in values]
+        if {type(value) for value in found} - {type(None)} > {list}:
+            found = [value if value is None or isinstance(value, list) else [value] for value in found]
+        fields.append(column_of(found))
+    return arrow.struct_array(fields, names, valid_of(values))
+
+
+def valid_of(values: Sequence[Any]) -> NDArray[np.bool_] | None:
+    """Return which values are not null; None where all are not."""
+    return np.array([value is not None for value in values], bool) if None in values else None
+
+
+def _are_fields(maps: Sequence[dict[Any, Any]]) -> bool:
+    """Whether the keys of maps can be names of a struct's fields, which SQL does not distinguish by case."""
+    keys = {key for each in maps for key in each}
+    return all(isinstance(key, str) for key in keys) and len({key.lower() for key in keys}) == len(keys)

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.render import json_text
 from graphdb.common.values.elements import Node, Path, Relationship
 from graphdb.common.values.types import Base, Type
-from graphdb.results.display import array_of, shown
+from graphdb.results.display import array_of, lists_of, shown, structs_of, valid_of
 from graphdb.results.path_materialization import Walks, edge_columns
 from graphdb.storage.graph.edges import edge_numbers
 
@@ -38,11 +37,9 @@ def column_of(values: Sequence[Any]) -> arrow.Array:
     if kinds == {Path}:
         return _structs(values, {"nodes": lambda p: list(p.nodes), "relationships": lambda p: list(p.relationships)})
     if kinds == {list}:
-        items = column_of([item for value in values if value is not None for item in value])
-        lengths = [0 if value is None else len(value) for value in values]
-        return arrow.list_array(np.append(0, np.cumsum(np.array(lengths, np.int64))), items, _valid(values))
+        return lists_of(values, column_of)
     if kinds and all(issubclass(kind, Mapping) for kind in kinds) and _have_names(values):
-        return _maps(values)
+        return structs_of(values, column_of)
     if len(kinds) > 1 and any(issubclass(kind, (Node, Relationship, Path, list, Mapping)) for kind in kinds):
         return arrow.strings([None if value is None else as_json(value) for value in values])
     if len(kinds) > 1 and bool in kinds:
@@ -105,10 +102,6 @@ def _properties(element: Any) -> object:
     return element.properties
 
 
-def _valid(values: Sequence[Any]) -> NDArray[np.bool_] | None:
-    return np.array([value is not None for value in values], bool) if None in values else None
-
-
 def _structs(
     values: Sequence[Any], parts: Mapping[str, Callable[[Any], object]], types: Mapping[str, arrow.DataType] = {}
 ) -> arrow.Array:
@@ -116,27 +109,13 @@ def _structs(
     for name, part in parts.items():
         found: list[Any] = [None if value is None else part(value) for value in values]
         columns.append(arrow.array(found, types[name]) if name in types else _column_of_part(name, found))
-    return arrow.struct_array(columns, list(parts), _valid(values))
+    return arrow.struct_array(columns, list(parts), valid_of(values))
 
 
 def _column_of_part(name: str, values: list[Any]) -> arrow.Array:
     if name == "labels":
         return arrow.array(values, arrow.list_of(arrow.STRING))
-    return _maps(values) if name == "properties" else column_of(values)
-
-
-def _maps(values: Sequence[Any]) -> arrow.Array:
-    """Return maps as structs of all their keys; what has one value here and several there has lists."""
-    names = list(dict.fromkeys(key for value in values if value is not None for key in value))
-    if not names:
-        return arrow.nulls(len(values))
-    columns = []
-    for name in names:
-        found = [None if value is None else value.get(name) for value in values]
-        if {type(value) for value in found} - {type(None)} > {list}:
-            found = [value if value is None or isinstance(value, list) else [value] for value in found]
-        columns.append(column_of(found))
-    return arrow.struct_array(columns, names, _valid(values))
+    return structs_of(values, column_of) if name == "properties" else column_of(values)
 
 
 def _have_names(values: Sequence[Any]) -> bool:

@@ -89,7 +89,7 @@ def test_what_is_missing_to_pandas_is_null(db: graphdb.Database) -> None:
     for given in (pandas.NaT, pandas.NA):
         assert db.query("RETURN $x AS x, $y AS y", x=given, y=[given, 1]).fetchall() == [(None, [None, 1])]
     assert db.query("RETURN $x", x=pandas.MultiIndex.from_tuples([(1, "a")])).scalar() == [[1, "a"]]
-    for given in (pandas.NaT, pandas.NA, np.datetime64("NaT"), np.timedelta64("NaT")):
+    for given in (pandas.NaT, pandas.NA, np.datetime64("NaT", "ns"), np.timedelta64("NaT", "ns")):
         for text in (
             "MATCH (p:P) WHERE p.on < $x OR p.id = $x RETURN p",
             "MATCH (p:P {on: $x}) RETURN p",

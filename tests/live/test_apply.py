@@ -131,7 +131,7 @@ TA .
     [
         ({"additions": [("http://x/a", "http://x/p")]}, "three columns"),
         ({"additions": [("http://x/a", "http://x/p", None)]}, "no term"),
-        ({"additions": [("http://x/a", "http://x/p", np.datetime64("NaT"))]}, "no term"),
+        ({"additions": [("http://x/a", "http://x/p", np.datetime64("NaT", "ns"))]}, "no term"),
         ({"additions": [("not an iri", "http://x/p", "http://x/b")]}, None),
         ({"additions": [("_:new", "http://x/p", "http://x/b")]}, "no blank node _:new"),
         ({"additions": b"<http://x/a> <http://x/p> .\n"}, None),

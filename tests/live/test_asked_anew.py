@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 import graphdb
@@ -115,6 +115,7 @@ def created(db: graphdb.Database, draw: Draw, count: int) -> dict[str, str]:
 
 
 @settings(max_examples=scaled(12), deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@example(972)  # the field of a map has several values of one vertex at last
 @given(st.integers(0, 1 << 32))
 def test_answers_follow_every_batch(seed: int) -> None:
     draw = np.random.default_rng(seed)

@@ -124,3 +124,19 @@ def test_into_and_scalar(fresh: graphdb.Database) -> None:
             fresh.query(query).scalar()
     with pytest.raises(graphdb.GraphDBError):
         fresh.query("PREFIX x: <http://x/>").into("nothing")
+
+
+@pytest.mark.parametrize(
+    ("items", "type", "shown"),
+    [
+        ("[{k: 1}, {k: [2, 3]}, null]", "STRUCT(k BIGINT[])", [{"k": [1]}, {"k": [2, 3]}, None]),
+        ("[[{k: 1}], [{k: [2]}, {j: 1}]]", "STRUCT(k BIGINT[], j BIGINT)[]",
+         [[{"k": [1], "j": None}], [{"k": [2], "j": None}, {"k": None, "j": 1}]]),
+        ("[{m: {k: 1}}, {m: {k: [2]}}]", "STRUCT(m STRUCT(k BIGINT[]))", [{"m": {"k": [1]}}, {"m": {"k": [2]}}]),
+        ("[{k: 1, K: 2}, {k: [1]}]", "VARCHAR", ["{'k': 1, 'K': 2}", "{'k': [1]}"]),
+    ],
+)  # fmt: skip
+def test_sql_has_lists_where_maps_have_one_value_or_several(items: str, type: str, shown: list[object]) -> None:
+    with graphdb.connect(":memory:", device="cpu") as db:
+        rows = db.sql(f"SELECT x, typeof(x) FROM cypher($$ UNWIND {items} AS x RETURN x $$)").fetchall()
+    assert rows == [(value, type) for value in shown]
