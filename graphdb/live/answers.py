@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.errors import StorageError
-from graphdb.live.column_types import cast, common
+from graphdb.live.column_types import cast, common, hides
 from graphdb.live.definitions import Definition
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.file.verify import damaged
@@ -87,6 +87,14 @@ class Answer:
             self.run(f"CREATE OR REPLACE TEMP TABLE {FORMER[5:]} AS {removed} EXCEPT ALL {added}")
             for table, made in ((ADDED, FRESH), (REMOVED, FORMER)):
                 self.run(f"CREATE OR REPLACE TEMP TABLE {table[5:]} AS FROM {made}")
+
+    def hides(self) -> bool:
+        """Whether stored rows have types that hide which rows :data:`ADDED` and :data:`REMOVED` have by now."""
+        if not self.definition.stored:
+            return False
+        columns = self.columns(self.definition.answer)
+        wide = self.common(self.common(columns, self.columns(ADDED)), self.columns(REMOVED))
+        return any(hides(found, wanted) for (_, found), (_, wanted) in zip(columns, wide, strict=True))
 
     def write(self, batch: int, *, whole: bool) -> Written:
         """Write the rows of :data:`ADDED` and :data:`REMOVED` as those of a batch; return how many they are.

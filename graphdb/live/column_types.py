@@ -40,6 +40,22 @@ def common(connection: duckdb.DuckDBPyConnection, left: Any, right: Any) -> Any:
     return connection.sql(sides).types[0]
 
 
+def hides(found: Any, wanted: Any) -> bool:
+    """Whether values of one type, made values of another, may be others than those that had this type from the start.
+
+    Integers beside floats or decimals are floats or decimals in a column of these; where a type says which each value
+    is, or is that of texts, they would be integers again.
+    """
+    if str(found) == str(wanted):
+        return False
+    if wanted.id == "list":
+        return hides(found.children[0][1] if found.id == "list" else found, wanted.children[0][1])
+    if wanted.id == found.id == "struct":
+        fields = dict(found.children)
+        return any(name in fields and hides(fields[name], type) for name, type in wanted.children)
+    return found.id in ("float", "double", "decimal") and wanted.id in ("union", "varchar")
+
+
 def cast(sql: str, found: Any, wanted: Any, depth: int = 0) -> str:
     """Return SQL that makes values of one type values of their :func:`common` type; within lists at some ``depth``."""
     if str(found) == str(wanted):

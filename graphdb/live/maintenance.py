@@ -172,7 +172,7 @@ class Maintenance:
         answer = Answer(raw, each.definition)
         why, written = self._by_delta(raw, each, net, batch)
         if written is None:
-            written = self._writer.write(raw, each, answer, batch, why)
+            why, written = self._writer.write(raw, each, answer, batch, why)
         places = {part.matcher.place for part in each.parts if part.matcher is not None} - {"cpu"}
         place = ", ".join(sorted(places)) or "cpu"
         strategy = "delta plans" if place == "cpu" else f"delta plans on {place}"

@@ -163,12 +163,23 @@ def _percentile(c: Compiler, node: ast.FunctionCall) -> SqlValue:
     given = c.argument(share) if isinstance(share, ast.Parameter) else getattr(share, "value", None)
     if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 <= given <= 1 or value.type == VALUE:
         raise NotSupportedError("such a percentile is not supported in SQL", position=node.span.start)
-    distinct = "DISTINCT " if node.distinct else ""
     if node.name.lower() == "percentiledisc":
-        return SqlValue(f"quantile_disc({distinct}{value.sql}, {float(given)!r})", value.type)
+        return _one_at(c, node, value, float(given))
     if node.distinct:
         return SqlValue(_over_once(c, node, f"list_aggregate({{}}, 'quantile_cont', {float(given)!r})"), FLOAT)
     return SqlValue(f"quantile_cont(CAST({value.sql} AS DOUBLE), {float(given)!r})", FLOAT)
+
+
+def _one_at(c: Compiler, node: ast.FunctionCall, value: SqlValue, share: float) -> SqlValue:
+    """Return the value that a share of all is not above; ``value`` is the argument as a number."""
+    found = c.value_of(c.one(node.arguments[0]))
+    if found.type.base is not Base.VALUE:
+        return SqlValue(f"quantile_disc({'DISTINCT ' if node.distinct else ''}{value.sql}, {share!r})", value.type)
+    if node.distinct:
+        raise NotSupportedError("numbers of several types that are equal are found in Python")
+    pair = f"struct_pack(k := {value.sql}, v := {found.sql})"  # an integer stays one beside floats
+    there = f"FILTER (WHERE {found.sql} IS NOT NULL)"
+    return SqlValue(f"(quantile_disc({pair}, {share!r}) {there}).v", VALUE, bases=found.bases)
 
 
 _BY_KEYS = (Base.VALUE, Base.CHOICE, Base.MAP, Base.DURATION, Base.EXACT)

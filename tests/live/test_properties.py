@@ -163,6 +163,31 @@ def test_what_had_no_value_goes_once_others_have_several_types() -> None:
             check(db, queries, stored)
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_integers_that_were_floats_beside_floats_go_as_what_they_are(several: bool) -> None:
+    queries = {
+        "q": "MATCH (a)-[:R]->(b) RETURN b.k AS k, EXISTS { (b)-[:R]->(:A) } AS e",
+        "m": "MATCH (a)-[:R]->(b) RETURN b.k AS k, b.i AS i",
+        "n": "MATCH (a)-[:R]->(b) RETURN b.k AS k, count(*) AS n",
+        "o": "MATCH (a)-[:R]->(b) RETURN b.k AS k ORDER BY b.i LIMIT 3",
+    }
+    with opened(None) as db:
+        db.query("UNWIND range(0, 3) AS x CREATE (:A {i: x, k: x})-[:R]->(:B {i: x, k: x})")
+        stored = created(db, queries)
+        db.query("MATCH (a {i: 2}) CREATE (a)-[:R]->(:B {i: 2, k: 2.5})")  # from here on 3 is 3.0 in a column
+        check(db, queries, stored)
+        if several:
+            number = '"%d"^^<http://www.w3.org/2001/XMLSchema#integer>'
+            db.load(io.BytesIO(f"<x:x> <urn:graphdb:k> {number % 1}, {number % 2} .".encode()), format="turtle")
+        else:
+            db.query("CREATE ({k: 'x'})")  # from here on it says that it is an integer
+        for change in ("MATCH (a {i: 3}) REMOVE a.k", "MATCH (a:A {i: 1})-[e:R]->() DELETE e"):
+            check(db, queries, stored)
+            db.query(change)
+        check(db, queries, stored)
+        assert strategies(db)["delta plans"] >= 6
+
+
 @pytest.mark.parametrize("condition", ["NOT a:A", "a.k = 9 OR a.i > 2", "a.k IS NULL", "coalesce(a.k, 0) = 0", "a:!A"])
 def test_a_vertex_gets_its_first_edge_of_the_pattern(condition: str) -> None:
     vertex, where = ("(a:!A)", "") if condition == "a:!A" else ("(a)", f" WHERE {condition}")

@@ -219,6 +219,16 @@ def test_aggregates_of_values_of_several_types(db: graphdb.Database) -> None:
         assert db.query(text).fetchone() == expected, text
 
 
+def test_a_percentile_is_one_of_the_numbers_as_it_is(db: graphdb.Database) -> None:
+    for text, expected in [
+        ("UNWIND [3, 1, 2.5, 2] AS x RETURN percentileDisc(x, 0.4), percentileDisc(x, 0.7), percentileDisc(x, 1)", "(2, 2.5, 3)"),
+        ("UNWIND [3, 1, 1.0, 2.5] AS x RETURN percentileDisc(DISTINCT x, 1), percentileDisc(DISTINCT x, 0.6)", "(3, 2.5)"),
+        ("MATCH (n) RETURN percentileDisc(CASE WHEN n.id < 9 THEN n.id ELSE 0.5 END, 0)", "(0,)"),
+        ("UNWIND [null, coalesce(null, 7, 0.5)] AS x RETURN percentileDisc(x, 0.5), percentileDisc(x, 0)", "(7, 7)"),
+    ]:  # fmt: skip
+        assert repr(db.query(text).fetchone()) == expected, text
+
+
 def test_a_constant_fraction_is_there_for_a_group_without_rows(db: graphdb.Database) -> None:
     for fraction in ("0.4", "1 - 0.5"):
         text = f"MATCH (n) WHERE n.id = 77 RETURN percentileDisc([n.id, 'a'], {fraction}) AS p"

@@ -36,25 +36,30 @@ class AnswerWriter:
 
     def write(
         self, raw: duckdb.DuckDBPyConnection, each: Standing, answer: Answer, batch: int, why: str | None
-    ) -> Written:
-        """Write what the tables of rows added and removed have, or the whole answer where ``why`` says so."""
+    ) -> tuple[str | None, Written]:
+        """Write what the tables of rows added and removed have, or the whole answer where ``why`` says so.
+
+        Returns why the whole answer was written, or None; and what is written.
+        """
         found = True
-        if why is not None:
-            begun = time.perf_counter()
-            self._whole.anew(raw, each)
-            answer.compare()
-            self._note(raw, each, begun)
-        else:
+        if why is None:
             if each.accumulators is not None:
                 Groups(raw, each.definition, each.accumulators).follow(partial(self._whole.aggregate, raw, each))
             answer.net()
             if each.window is not None:
                 found = FirstRows(raw, answer, each).follow(partial(self._whole.first, raw, each))
+            if found and answer.hides():
+                why = "its rows have other types by now, among which those of before are not found"
+        if why is not None:
+            begun = time.perf_counter()
+            self._whole.anew(raw, each)
+            answer.compare()
+            self._note(raw, each, begun)
         written = answer.write(batch, whole=why is not None) if found else NOTHING
         for branch in each.branches:
             branch.at_once = None  # the tables may have other types
         self.drop(raw, each)
-        return written
+        return why, written
 
     @staticmethod
     def lacks(raw: duckdb.DuckDBPyConnection, each: Standing) -> str | None:
