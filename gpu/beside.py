@@ -21,6 +21,7 @@ from graphdb.gpu.data.residency import Residency
 from graphdb.gpu.join.crowding import piece_seconds
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.join.segmentation import STEP
+from graphdb.gpu.search.reordered import REORDERED, ReorderedSearch
 from graphdb.gpu.search.run import Search
 from graphdb.plan.executor import Refused
 from graphdb.plan.physical import PhysicalPlan
@@ -46,6 +47,7 @@ class SearchesBeside:
 
     def __init__(self, device: Device, join: Join, search: Search, residency: Residency) -> None:
         self._device, self._join, self._search, self._residency = device, join, search, residency
+        self.reordered = ReorderedSearch(search)
         self._compiling: dict[PhysicalPlan, Future[None]] = {}
 
     def saved(self, plan: PhysicalPlan, counting: bool) -> float:
@@ -67,15 +69,23 @@ class SearchesBeside:
                 self._residency.away_seconds(lists, plan, rates),
             )
             joined = pieces + (away if segments is None else max(segments.seconds, ENQUEUED))
-            searched = STEP * rates.answer + LONGER * plan.cost / rates.intersected
-            searched += LINKED * self._search.link_seconds(plan, counting)
-            plan.cache[key] = joined, searched
+            plan.cache[key] = joined, self._searched(plan, plan.cost, counting)
         found: tuple[float, float] = plan.cache[key]
         return found
 
+    def _searched(self, plan: PhysicalPlan, cost: float, counting: bool) -> float:
+        """Seconds that a search is expected to take, beside those of a join that has all it needs, where it scans so
+        many elements.
+        """
+        rates = self._device.rates
+        seconds = STEP * rates.answer + LONGER * cost / rates.intersected
+        return seconds + LINKED * self._search.link_seconds(plan, counting)
+
     def chosen(self, plan: PhysicalPlan, counting: bool, *, runs: bool) -> str:
-        """Of a join and a search that is compiled, the one that took less, or is expected to."""
+        """Of a join and the searches that are compiled, the one that took least, or is expected to."""
         costs = dict(zip(("join", "search"), map(ExpectedCost, self._seconds(plan, counting)), strict=True))
+        if (other := self.reordered.of(plan, counting)) is not None:
+            costs[REORDERED] = ExpectedCost(self._searched(other.plan, other.cost, counting))
         return self._timings(plan, counting).choose(costs, runs=runs)
 
     def note(self, plan: PhysicalPlan, counting: bool, strategy: str, seconds: float) -> None:
@@ -161,6 +171,7 @@ class SearchesBeside:
             try:
                 with faults(), in_background():
                     self._search.compile(plan, while_alive, counting=counting)
+                    self._compile_reordered(plan, counting)
             except (GraphDBError, Cancelled) as error:
                 self._search.refuse(plan, str(error))
                 _log.info("a plan is joined piece by piece: %s", error)
@@ -169,3 +180,9 @@ class SearchesBeside:
                 done.set_result(None)
 
         threading.Thread(target=compiled, name="graphdb-search").start()
+
+    def _compile_reordered(self, plan: PhysicalPlan, counting: bool) -> None:
+        try:
+            self.reordered.compile(plan, counting, while_alive)
+        except GraphDBError as error:  # the plan's own order is compiled
+            _log.info("a plan is searched in its own order: %s", error)

@@ -24,6 +24,7 @@ from graphdb.gpu.data.searched import SearchedLists
 from graphdb.gpu.join.distinct import reduces
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.overtaking import Overtaken, UntilReady
+from graphdb.gpu.search.reordered import REORDERED
 from graphdb.gpu.search.row_queue import RowQueue
 from graphdb.gpu.search.run import Search
 from graphdb.gpu.stream import HostRows
@@ -132,17 +133,19 @@ class Strategies:
 
     def where(self, plan: PhysicalPlan, strategy: str = "join") -> str:
         """Where the lists stand that matches read, as a phrase for EXPLAIN; empty where all are on the device."""
-        segments = self.join.segments(plan, plan.count_only) if strategy == "join" else None
+        counting = plan.count_only
+        segments = self.join.segments(plan, counting) if strategy == "join" else None
         if segments is not None:
             return segments.describe()
-        return self._graph.residency.describe(lists_read(plan, plan.count_only))
+        return self._graph.residency.describe(lists_read(self._as_run(plan, counting, strategy), counting))
 
     def link_bytes(self, plan: PhysicalPlan, counting: bool, strategy: str) -> float:
         """Bytes that a run by a strategy is expected to copy over the link, or to read there, once its lists stand
         where it reads them.
         """
         residency, rates = self._graph.residency, self._device.rates
-        if strategy == "search":
+        plan = self._as_run(plan, counting, strategy)
+        if strategy != "join":
             beside = self.search.beside_lists(plan, counting)
             found = self._searched.link_bytes(plan, counting, beside, rates)
             if found is not None:
@@ -165,7 +168,14 @@ class Strategies:
         assert isinstance(found, Search)
         return found
 
+    def _as_run(self, plan: PhysicalPlan, counting: bool, strategy: str) -> PhysicalPlan:
+        """The plan that a strategy runs: in another order, perhaps."""
+        other = self.beside.reordered.of(plan, counting) if strategy == REORDERED else None
+        return plan if other is None else other.plan
+
     def _strategy(self, name: str) -> Strategy:
+        if name == REORDERED:
+            return self.beside.reordered
         if name not in self.by_name:
             self.by_name[name] = STRATEGIES[name](self._device, self._graph)
         return self.by_name[name]
@@ -210,7 +220,7 @@ class Strategies:
                 return found
             return timed(found, partial(self._note, plan, False, strategy.name))
 
-        if strategy.name != "search":
+        if strategy.name == "join":
             with self._using(plan, False):
                 yield from blocks()
             return
@@ -219,7 +229,7 @@ class Strategies:
             self._reading.append(queue)
             begun, waiting = False, iter(queue)
             try:
-                with self._using(plan, False, searched=True):
+                with self._using(plan, False, strategy.name):
                     while True:
                         with faults(self._where):
                             block = next(waiting, None)
@@ -235,7 +245,7 @@ class Strategies:
                 self._reading.remove(queue)
             joined = failed is not None
             if failed is not None:
-                self._failed(plan, False, failed)
+                self._failed(plan, False, failed, strategy.name)
             failed = None  # whose traceback holds all that the search had on the device
             self._device.memory.evict(None)  # a search, or a join by segments, wants its room in one piece
             if joined:
@@ -290,14 +300,14 @@ class Strategies:
                 self._beside.overran(plan, True, strategy.name, time.monotonic() - started)
             raise
         except (Refused, MemoryLimitError) as error:
-            if strategy.name != "search" or (self.hint == "search" and not isinstance(error, Refused)):
+            if strategy.name == "join" or (self.hint == "search" and not isinstance(error, Refused)):
                 raise
-            self._failed(plan, True, error)
+            self._failed(plan, True, error, strategy.name)
         return self._counted(self.join, plan, control, limit)
 
     def _note(self, plan: PhysicalPlan, counting: bool, strategy: str, seconds: float) -> None:
         """Learn what a run of all matches took, unless it copied what later ones find on the device."""
-        if strategy != "search" or not self._searched.copies(plan, counting):
+        if strategy == "join" or not self._searched.copies(self._as_run(plan, counting, strategy), counting):
             self.beside.note(plan, counting, strategy, seconds)
 
     def _counted(self, strategy: Strategy, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
@@ -305,13 +315,13 @@ class Strategies:
         free, which is in one piece when all of that is evicted.
         """
         try:
-            with self._using(plan, True, searched=strategy.name == "search"), faults(self._where):
+            with self._using(plan, True, strategy.name), faults(self._where):
                 return strategy.count(plan, control, limit)
         except MemoryLimitError:
-            if self._device.memory.streaming or (strategy.name == "search" and self._begins_again(plan)):
+            if self._device.memory.streaming or (strategy.name != "join" and self._begins_again(plan)):
                 raise
         self._device.memory.evict(None)
-        with self._using(plan, True, searched=strategy.name == "search"), faults(self._where):
+        with self._using(plan, True, strategy.name), faults(self._where):
             return strategy.count(plan, control, limit)
 
     def _begins_again(self, plan: PhysicalPlan) -> bool:
@@ -323,9 +333,13 @@ class Strategies:
         plan.cache[key] = True
         return before
 
-    def _failed(self, plan: PhysicalPlan, counting: bool, error: Refused | MemoryLimitError) -> None:
+    def _failed(self, plan: PhysicalPlan, counting: bool, error: Refused | MemoryLimitError, strategy: str) -> None:
         """A search did not run: the plan is joined, for some runs at least, unless its lists had left too little."""
-        if isinstance(error, Refused):
+        if strategy == REORDERED:
+            other = self._as_run(plan, counting, strategy)
+            if isinstance(error, Refused) or not self._searched.give_up(other, counting):
+                self.beside.reordered.give_up(plan, counting)
+        elif isinstance(error, Refused):
             self.search.refuse(plan, error.message)
         elif not self._searched.give_up(plan, counting):
             self.search.postpone(plan, error.message)
@@ -339,18 +353,23 @@ class Strategies:
                 queue.empty(control)
 
     @contextmanager
-    def _using(self, plan: PhysicalPlan, counting: bool, *, searched: bool = False) -> Iterator[None]:
-        """Have what a join of a plan (or a search) reads stay on the device meanwhile; where not all of it fits, choose
-        what is copied.
+    def _using(self, plan: PhysicalPlan, counting: bool, strategy: str = "join") -> Iterator[None]:
+        """Have what a strategy reads for a plan stay on the device meanwhile; where not all of it fits, choose what is
+        copied.
 
-        A join by segments reads none of the copies that others do, and needs their room.
+        A join by segments reads none of the copies that others do, and needs their room.  Of two orders of a plan, the
+        one that is tried has its lists placed for it at once: else it would be known by what other lists made it take.
         """
-        residency = self._graph.residency
+        residency, searched = self._graph.residency, strategy != "join"
+        key = ("searched last", counting, self._device.number, self._device.memory.budget)
+        anew = searched and plan.cache.get(key, strategy) != strategy
+        if searched:
+            plan.cache[key] = strategy
+        plan = self._as_run(plan, counting, strategy)
         by_segments = not searched and self.join.segments(plan, counting) is not None
         beside = self.search.beside_lists(plan, counting) if searched else 0
-        anew = False
         if not by_segments:  # a search does with half as much as it would like beside lists, in fewer blocks
-            anew = residency.make_room(lists_read(plan, counting), beside // 2 if searched else None)
+            anew |= residency.make_room(lists_read(plan, counting), beside // 2 if searched else None)
         lists = residency.place_for(plan, counting)
         if searched:
             self._searched.place(plan, counting, beside, self._device.rates, at_once=anew)

@@ -121,14 +121,15 @@ class Compared:
                     print(f"{title:<42}{way:<8} where all fits: {sorted(found)}, not {wanted}", flush=True)
                 continue
             how = executor.describe(plan)
-            link = executor.strategies.link_bytes(plan, counting, "search" if "by search" in how else "join")
+            strategy = executor.strategies.of_all(plan, counting).name
+            link = executor.strategies.link_bytes(plan, counting, strategy)
             moved = counted if counted >= 0.0 else max(copied, link)
             strategies = executor.strategies
             ready = strategies.beside.ready(plan, counting) if way == "auto" and part > 1 else True
             how += "" if ready else "; no search is compiled"
             how += f"; no search: {why}" if (why := strategies.no_search(plan)) else ""
             kernel = 0.0
-            if "by search" in how:
+            if strategy != "join":
                 kernel = strategies.search.milliseconds
                 placed = [executor.graph.residency.placed(each) for each in lists_read(plan, counting)]
                 for_joins = any(each is not None and not each.searched for each in placed)

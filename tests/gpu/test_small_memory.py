@@ -418,7 +418,7 @@ def test_a_join_by_segments_has_the_room_of_what_a_search_read() -> None:
         strategies, control = device.strategies, Control()
         for searched in (True, False, True, False):
             strategy = strategies.search if searched else strategies.join
-            with strategies._using(plan, True, searched=searched):
+            with strategies._using(plan, True, "search" if searched else "join"):
                 assert strategy.count(plan, control, None) * plan.automorphisms == wanted > 0
             assert device.device.memory.used_bytes <= device.device.memory.budget
 
@@ -435,7 +435,7 @@ def test_a_run_keeps_no_copies_of_its_lists_that_it_does_not_read(searched: bool
         memory, (partition,) = device.device.memory, {id(each): each for each in plan.partitions}.values()
         elements = partition.neighbours
         assert device.strategies.join.segments(plan, True) is not None
-        with device.strategies._using(plan, True, searched=searched), memory.active():
+        with device.strategies._using(plan, True, "search" if searched else "join"), memory.active():
             device.graph.array(elements)
             device.graph.lists(partition, True)
             memory.evict(None)

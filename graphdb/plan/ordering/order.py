@@ -6,6 +6,7 @@ Components are put in the order that multiplies least.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 from math import inf
 
@@ -57,9 +58,9 @@ def _component_order(estimates: Estimates, component: list[int]) -> tuple[float,
     """
     if len(component) > EXACT:
         return min(_beam(estimates, component), _greedy(estimates, component))
-    near, pending = _near(estimates, component), _pending(estimates, component)
+    joined, pending = near(estimates, component), _pending(estimates, component)
     hanging, whole = sum(1 << v for v in pending), sum(1 << v for v in component)
-    begun: list[_Begun] = [(estimates.sizes[v], (v,), estimates.sizes[v], 1 << v, near[v]) for v in component]
+    begun: list[_Begun] = [(estimates.sizes[v], (v,), estimates.sizes[v], 1 << v, joined[v]) for v in component]
     heapify(begun)
     least: dict[int, float] = {}
     """Of sets of vertices, the cheapest order so far; -1 where that was gone on from."""
@@ -85,14 +86,14 @@ def _component_order(estimates: Estimates, component: list[int]) -> tuple[float,
                 cost = work + step + new_rows
                 if cost <= known:
                     least[key] = cost
-                    heappush(begun, (cost, (*order, v), new_rows, key, reached | near[v]))
+                    heappush(begun, (cost, (*order, v), new_rows, key, reached | joined[v]))
 
 
 def _beam(estimates: Estimates, component: list[int]) -> tuple[float, float, tuple[int, ...]]:
     """Build orders vertex by vertex, and go on with the cheapest of each length; equal sets of vertices count once."""
     width = max(4, min(BEAM, BEAM_WORK // len(component) ** 2))
-    near = _near(estimates, component)
-    beam: list[_Partial] = [(estimates.sizes[v], estimates.sizes[v], (v,), 1 << v, near[v]) for v in component]
+    joined = near(estimates, component)
+    beam: list[_Partial] = [(estimates.sizes[v], estimates.sizes[v], (v,), 1 << v, joined[v]) for v in component]
     for _ in range(len(component) - 1):
         longer: dict[int, _Partial] = {}
         for work, rows, order, bound, reached in beam:
@@ -104,19 +105,19 @@ def _beam(estimates: Estimates, component: list[int]) -> tuple[float, float, tup
                 new_rows, step = extend(estimates, bound, rows, v)
                 key = bound | bit
                 if key not in longer or work + step + new_rows < longer[key][0]:
-                    longer[key] = (work + step + new_rows, new_rows, (*order, v), key, reached | near[v])
+                    longer[key] = (work + step + new_rows, new_rows, (*order, v), key, reached | joined[v])
         beam = sorted(longer.values(), key=lambda found: found[:3])[:width]
     return beam[0][:3]
 
 
-def _near(estimates: Estimates, component: list[int]) -> dict[int, int]:
+def near(estimates: Estimates, vertices: Iterable[int]) -> dict[int, int]:
     """What each vertex is joined to, as a bit set."""
-    near = {}
-    for v in component:
-        near[v] = 0
+    found = {}
+    for v in vertices:
+        found[v] = 0
         for other, _, _ in estimates.links[v]:
-            near[v] |= 1 << other
-    return near
+            found[v] |= 1 << other
+    return found
 
 
 def _pending(estimates: Estimates, component: list[int]) -> list[int]:
@@ -126,7 +127,7 @@ def _pending(estimates: Estimates, component: list[int]) -> list[int]:
     two the one with the lesser (f - 1) / c comes first in some cheapest order (Ibaraki and Kameda 1984).
     """
     found = []
-    for v, others in _near(estimates, component).items() if len(component) > 2 else ():
+    for v, others in near(estimates, component).items() if len(component) > 2 else ():
         if others.bit_count() == 1:
             rows, work = extend(estimates, others, 1.0, v)
             found.append(((rows - 1.0) / max(work + rows, 1e-9), v))

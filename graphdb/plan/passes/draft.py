@@ -38,6 +38,8 @@ class Draft:
     """Whether a dear search is looked at by random walks; False leaves it to the model."""
     refine: Refine | None = None
     """Refines candidates elsewhere, if it takes them."""
+    fixed: tuple[int, ...] | None = None
+    """The order in which the pattern vertices are to be bound, if one is prescribed."""
     space: CandidateSpace | None = None
     """The candidates as refined and joined, where that pays, …"""
     tree: TreeCount | None = None
@@ -75,6 +77,8 @@ class Draft:
     @property
     def forecast(self) -> Forecast:
         """What the plan's order does: of a search that may give way to counting, as modelled, not as looked at."""
+        if self.fixed is not None:
+            return modelled(self.plain, self.fixed)
         return self.modelled if self.unsure else self.searched
 
     @lazy
@@ -85,7 +89,8 @@ class Draft:
     @property
     def unsure(self) -> bool:
         """Whether random walks would have corrected the estimates of the search."""
-        return not (self.sampled or self.space or self.linear) and self.modelled.cost > LATER
+        looked_at = self.sampled or self.space or self.linear or self.fixed is not None
+        return not looked_at and self.modelled.cost > LATER
 
     @lazy
     def linear(self) -> bool:

@@ -49,17 +49,20 @@ def make_plan(
     *,
     counting: Literal["auto", "always", "never"] = "auto",
     refine: Refine | None = None,
+    order: tuple[int, ...] | None = None,
 ) -> PhysicalPlan:
     """Plan a pattern over a data graph.  Builds the partitions that the plan reads, where they are missing.
 
     ``counting`` says whether matches that are only counted may be (or, wherever possible, are) counted without
-    enumerating them; ``refine``, an executor's, refines candidates where that is quicker than here.
+    enumerating them; ``refine``, an executor's, refines candidates where that is quicker than here.  The pattern
+    vertices are bound in ``order``, or as is expected to cost least.
     """
     if overfull(pattern, graph):
         pattern = _unmatched(pattern, 0)
     # Nobody looks at samples for a search that gives way to counting whatever they say.
     enumerated = counting != "auto" or not pattern.count_only or pattern.limit is not None
     draft = Draft(pattern, graph, counting, sampled=enumerated or len(pattern.edges) > MOST_TRUSTED, refine=refine)
+    draft.fixed = order
     plan = _plan(draft)
     certain = plan.clique is not None or (plan.counting is not None and plan.counting.cost < LOOKED)
     if draft.unsure and not certain:  # cliques are counted in no order of ours
@@ -132,7 +135,7 @@ def _unmatched(pattern: PatternGraph, vertex: int) -> PatternGraph:
 
 def refine_candidates(draft: Draft) -> None:
     """For a large pattern, find the candidates of all vertices first, and how they are joined, where that pays."""
-    if not draft.linear:
+    if not draft.linear and draft.fixed is None:
         draft.space = candidate_space(draft.pattern, draft.graph, lambda: draft.searched.cost, draft.refine)
 
 

@@ -1,0 +1,129 @@
+"""Searches of plans in other orders than theirs, where lists do not fit the device: in that which reads least of what
+stands in host memory.
+
+A plan's order scans least.  Another one may scan the lists that do not fit once, one behind the other, and find only
+lists that do; the executor times both, and goes on with the quicker one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from graphdb.gpu.search.run import Search
+from graphdb.gpu.stream import HostRows
+from graphdb.plan.executor import Control, Refused
+from graphdb.plan.passes.reordered import in_all_orders
+from graphdb.plan.physical import PhysicalPlan
+
+REORDERED = "search in another order"
+LINKED = 0.1
+"""Of what a search is expected to take, what it takes for lists in host memory where other orders are looked at."""
+LESS = 0.5
+"""Of the bytes that a search reads there in the plan's own order, what it reads in another one, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reordering:
+    """A plan in another order.
+
+    Attributes
+    ----------
+    plan
+        That plan.
+    cost
+        Elements that it is expected to scan, where the plan's own cost is right: a sample may have corrected that.
+    """
+
+    plan: PhysicalPlan
+    cost: float
+
+
+class ReorderedSearch:
+    """Searches plans in another order.
+
+    Parameters
+    ----------
+    search
+        What runs them.
+    """
+
+    name = REORDERED
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+
+    def of(self, plan: PhysicalPlan, counting: bool) -> Reordering | None:
+        """The plan in another order, if that is compiled."""
+        found: Reordering | None = plan.cache.get(self._key(counting))
+        return found
+
+    def compile(self, plan: PhysicalPlan, counting: bool, check: Callable[[], None]) -> None:
+        """Compile the search in another order that is expected to be the quickest, if one reads less over the link.
+
+        Raises
+        ------
+        Refused
+            A warp takes more shared memory than a block has.
+        """
+        if self._key(counting) in plan.cache or not self._linked(plan, plan.cost, counting):
+            return
+        plan.cache[self._key(counting)] = None
+        orders = in_all_orders(plan)
+        if not orders:
+            return
+        own, *others = orders
+        right = plan.cost / max(own.cost, 1.0)
+        found = [Reordering(each, each.cost * right) for each in others if self._search.supports(each)]
+        link, most = self._search.link_seconds(plan, counting), self._seconds(plan, plan.cost, counting)
+        seconds = [
+            self._seconds(each.plan, each.cost, counting)
+            if self._search.link_seconds(each.plan, counting) <= LESS * link
+            else math.inf
+            for each in found
+        ]
+        best = min(range(len(found)), key=seconds.__getitem__, default=None)
+        if best is not None and seconds[best] <= most:
+            self._search.compile(found[best].plan, check, counting=counting)
+            plan.cache[self._key(counting)] = found[best]
+
+    def give_up(self, plan: PhysicalPlan, counting: bool) -> None:
+        """Never search a plan in another order: that failed."""
+        plan.cache[self._key(counting)] = None
+
+    def _key(self, counting: bool) -> tuple[object, ...]:
+        device = self._search.device
+        return "search in another order", counting, device.number, device.memory.budget
+
+    def _linked(self, plan: PhysicalPlan, cost: float, counting: bool) -> bool:
+        """Whether a search takes a good part of its time for lists in host memory."""
+        return self._search.link_seconds(plan, counting) >= LINKED * self._seconds(plan, cost, counting)
+
+    def _seconds(self, plan: PhysicalPlan, cost: float, counting: bool) -> float:
+        """What a search is expected to take, where a plan costs so much."""
+        return cost / self._search.device.rates.intersected + self._search.link_seconds(plan, counting)
+
+    # --- as a strategy
+
+    def supports(self, plan: PhysicalPlan) -> bool:
+        """Whether it can run the plan: where that is compiled in another order."""
+        return self.of(plan, plan.count_only) is not None
+
+    def memory(self, plan: PhysicalPlan) -> int:
+        """Bytes that a run takes on the device, besides the graph."""
+        return self._search.memory(self._plan(plan, plan.count_only))
+
+    def run(self, plan: PhysicalPlan, control: Control, limit: int | None) -> Iterator[HostRows]:
+        """Give the matches as blocks of rows, images included, each of which is a match."""
+        yield from self._search.run(self._plan(plan, False), control, limit)
+
+    def count(self, plan: PhysicalPlan, control: Control, limit: int | None) -> int:
+        """How many matches are found, before images; with a limit, that many or more will do."""
+        return self._search.count(self._plan(plan, True), control, limit)
+
+    def _plan(self, plan: PhysicalPlan, counting: bool) -> PhysicalPlan:
+        found = self.of(plan, counting)
+        if found is None:
+            raise Refused("the plan is searched in its own order")
+        return found.plan
