@@ -82,7 +82,13 @@ class SearchesBeside:
         return seconds + LINKED * self._search.link_seconds(plan, counting)
 
     def chosen(self, plan: PhysicalPlan, counting: bool, *, runs: bool) -> str:
-        """Of a join and the searches that are compiled, the one that took least, or is expected to."""
+        """Of a join and the searches that are compiled, the one that took least, or is expected to.
+
+        Where the plan's own search was compiled before, by an earlier process perhaps, a thread still has to look for
+        another order.
+        """
+        if runs and plan not in self._compiling and not self.reordered.looked(plan, counting):
+            self._compile(plan, counting)
         costs = dict(zip(("join", "search"), map(ExpectedCost, self._seconds(plan, counting)), strict=True))
         if (other := self.reordered.of(plan, counting)) is not None:
             costs[REORDERED] = ExpectedCost(self._searched(other.plan, other.cost, counting))

@@ -59,6 +59,13 @@ class ReorderedSearch:
         found: Reordering | None = plan.cache.get(self._key(counting))
         return found
 
+    def looked(self, plan: PhysicalPlan, counting: bool) -> bool:
+        """Whether another order was looked for, or need not be: where a search takes no time for what does not fit."""
+        key = self._key(counting)
+        if key not in plan.cache and not self._linked(plan, plan.cost, counting):
+            plan.cache[key] = None
+        return key in plan.cache
+
     def compile(self, plan: PhysicalPlan, counting: bool, check: Callable[[], None]) -> None:
         """Compile the search in another order that is expected to be the quickest, if one reads less over the link.
 
@@ -67,7 +74,7 @@ class ReorderedSearch:
         Refused
             A warp takes more shared memory than a block has.
         """
-        if self._key(counting) in plan.cache or not self._linked(plan, plan.cost, counting):
+        if self.looked(plan, counting):
             return
         plan.cache[self._key(counting)] = None
         orders = in_all_orders(plan)

@@ -100,6 +100,19 @@ def test_rows_of_another_order_are_the_same() -> None:
 
 
 @EMULATED
+def test_another_order_is_looked_for_where_the_search_was_compiled_before() -> None:
+    """For another budget, or by an earlier process: there is nothing else to compile then."""
+    plan = friends()
+    with searching(12, plan) as device, mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6, 0.0)):
+        device.strategies.search.compile(plan, lambda: None, counting=True)
+        device.hint = "auto"
+        for _ in range(3):
+            assert device.count(plan) == HostExecutor(1).count(plan)
+            device.strategies.beside.wait_for_all()
+        assert device.strategies.beside.reordered.of(plan, True) is not None
+
+
+@EMULATED
 def test_what_runs_take_decides() -> None:
     """A search in another order is tried once others have taken long enough, and is left where it takes longer."""
     plan = friends()

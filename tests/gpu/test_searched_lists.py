@@ -30,6 +30,7 @@ from graphdb.gpu.data.searched import LinkBytes, SearchedLists, Spread, link_byt
 from graphdb.gpu.join.run import Join
 from graphdb.gpu.search import launches
 from graphdb.gpu.search import run as search_run
+from graphdb.gpu.search.reordered import ReorderedSearch
 from graphdb.gpu.search.run import Search
 from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
@@ -147,7 +148,9 @@ def test_a_search_whose_lists_leave_it_too_little_room_is_not_refused() -> None:
     """Its lists leave it more from then on, at last as much as those of a join."""
     plan = make_plan(pattern(3, TRIANGLE, REPEATABLE, count_only=True), simple_graph(2_000, 12_000), counting="never")
     wanted = HostExecutor(1).count(plan)
-    with searching(6, plan) as device, mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6, 0.0)):
+    own_order = mock.patch.object(ReorderedSearch, "looked", return_value=True)
+    likely = mock.patch.object(SearchesBeside, "_seconds", return_value=(1e6, 0.0))
+    with own_order, likely, searching(6, plan) as device:
         device.strategies.search.compile(plan, lambda: None, counting=True)
         device.hint = "auto"
         lists = lists_read(plan, True)
