@@ -13,6 +13,7 @@ the table ``reifier`` keeps which resource it was, and ``edge_graph`` in which n
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,11 +70,13 @@ FROM placed SEMI JOIN named USING (label, subject, object, ordinal)
 EXCEPT SELECT label, subject, object, ordinal, graph FROM _graphdb.edge_graph
 """
 _PROPERTIES = f"""
-INSERT INTO _graphdb.edge_property BY NAME
+INSERT INTO {{into}} BY NAME
+WITH edge AS (FROM _graphdb.reifier WHERE reifier >= $first AND reifier < $end)
 SELECT DISTINCT edge.label, edge.subject, edge.object, edge.ordinal, row.label AS key, row.object AS value
-FROM temp._graphdb_triple AS row JOIN _graphdb.reifier AS edge ON row.subject = edge.reifier
-WHERE row.object >= {LITERAL_BASE}
-EXCEPT SELECT label, subject, object, ordinal, key, value FROM _graphdb.edge_property
+FROM temp._graphdb_triple AS row JOIN edge ON row.subject = edge.reifier
+WHERE row.object >= {LITERAL_BASE} AND row.subject >= $first AND row.subject < $end
+EXCEPT SELECT label, subject, object, ordinal, key, value
+FROM _graphdb.edge_property SEMI JOIN edge USING (label, subject, object, ordinal)
 """
 
 DEFAULT_GRAPH = -1
@@ -106,6 +109,9 @@ _SHARE = 10
 
 _ROOM = 40
 """Bytes that there must be for each new triple, for DuckDB to have the memory to count what it changes."""
+
+_PROPERTIES_AT_ONCE = 500_000
+"""Properties of edges that DuckDB joins and distinguishes at a time, about."""
 
 _TEXT = 64 << 20
 """Bytes of texts that are numbered at a time."""
@@ -293,13 +299,29 @@ class Appender:
             self._take_properties()
 
     def _take_properties(self) -> None:
-        """Make the staged literals of reifiers properties of their edges."""
-        execute(self._connection, _PROPERTIES)
-        execute(
-            self._connection,
-            f"DELETE FROM temp._graphdb_triple WHERE object >= {LITERAL_BASE}"
-            " AND subject IN (SELECT reifier FROM _graphdb.reifier)",
-        )
+        """Make the staged literals of reifiers properties of their edges: of a range of reifiers after the other.
+
+        DuckDB does not join and distinguish any number of them within a small limit of memory.  What several statements
+        append would stay in memory, so a temporary table collects it, which is spilled.
+        """
+        literals = f"FROM temp._graphdb_triple WHERE object >= {LITERAL_BASE}"
+        of_reifiers = f"{literals} AND subject IN (SELECT reifier FROM _graphdb.reifier)"
+        [(rows, first, last)] = execute(
+            self._connection, f"SELECT count(*), min(subject), max(subject) {of_reifiers}"
+        ).fetchall()
+        if not rows:
+            return
+        parts = -(-rows // _PROPERTIES_AT_ONCE)
+        into = "temp._graphdb_property" if parts > 1 else "_graphdb.edge_property"
+        if parts > 1:
+            execute(self._connection, "CREATE TEMP TABLE _graphdb_property AS FROM _graphdb.edge_property LIMIT 0")
+        bounds = [first + (last + 1 - first) * part // parts for part in range(parts + 1)]
+        for begin, end in itertools.pairwise(bounds):
+            execute(self._connection, _PROPERTIES.format(into=into), {"first": begin, "end": end})
+        if parts > 1:
+            execute(self._connection, "INSERT INTO _graphdb.edge_property FROM temp._graphdb_property")
+            execute(self._connection, "DROP TABLE temp._graphdb_property")
+        execute(self._connection, f"DELETE {of_reifiers}")
 
     def _has(self, table: str) -> bool:
         return has_rows(self._connection, f"_graphdb.{table}")

@@ -50,8 +50,10 @@ def rows_of(
     return _all(_streamed(raw, sql, parameters), most)
 
 
-def _streamed(raw: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) -> arrow.Reader:
-    """Run a query and return what reads its rows.
+def _streamed(
+    raw: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters, size: int | None = None
+) -> arrow.Reader:
+    """Run a query and return what reads its rows; ``size`` is how many DuckDB's threads make ready at a time, about.
 
     A relation is bound once to say what its columns are, and again to be run: where DuckDB takes the text as it is,
     that saves small queries up to half of their time.
@@ -63,7 +65,7 @@ def _streamed(raw: duckdb.DuckDBPyConnection, sql: str, parameters: Parameters) 
     if submit is None:
         return _reader(raw.sql(sql, params=given) if parameters else raw.sql(sql))
     sql.encode()  # raises UnicodeEncodeError, as a relation would
-    _open[id(raw)] = result = submit(sql, given, "stream")
+    _open[id(raw)] = result = submit(sql, given, "stream", *([] if size is None else [size]))
     _open[id(raw)] = capsule = result.arrow_capsule()
     return _reader_of(id(raw), capsule)
 
@@ -189,12 +191,17 @@ def table_of_frame(frame: Any) -> arrow.Table:
             return fetched(connection.from_df(frame))
 
 
+_UNIT = 131_072
+"""Rows that DuckDB's threads make ready at a time where nothing is said."""
+
+
 def batches(raw: duckdb.DuckDBPyConnection, sql: str, rows: int, parameters: Parameters = None) -> arrow.Reader:
     """Run a query and return its rows as they come, at most so many at a time.
 
+    Each thread of DuckDB's holds as many of them, beyond its limit of memory, up to :data:`_UNIT`.
     Nothing else can be asked of the connection until it is read to its end, or closed.
     """
-    reader = _streamed(raw, sql, parameters)
+    reader = _streamed(raw, sql, parameters, min(rows, _UNIT))
     return arrow.Reader(reader.schema, _pieces(reader, rows), reader.close)
 
 

@@ -36,7 +36,13 @@ if TYPE_CHECKING:
     import duckdb
 
 ROWS = 20_000
-"""Rows whose triples become one block."""
+"""Rows of one column whose triples become one block."""
+
+_FEWEST = 2048
+"""Rows of a block of wide tables: DuckDB makes as many at a time."""
+
+_LINES = 4
+"""What part of the memory is for lines that wait to be parsed."""
 
 _BAD = 4096
 """Bad rows that are reported at a time."""
@@ -89,13 +95,14 @@ def read_table(
         "threads": 2,
         "temp_directory": folder,
     }
+    writing = memory - memory // _LINES
     with duckdb.connect(config=config) as connection:
         progress_bar.hide(connection)
         connection.execute("SET TimeZone = 'UTC'")  # a time without a zone is the same wherever it is read
         try:
             with put.interrupting(connection.interrupt):
                 if isinstance(source, DataFile):
-                    table = partial(_Table, connection, source, name, number, mapping, skip, put)
+                    table = partial(_Table, connection, source, name, number, mapping, skip, put, writing)
                     with on_disk(source, folder, put) as path:
                         first = table()
                         try:
@@ -110,7 +117,7 @@ def read_table(
                 else:
                     rows, columns = source
                     _visible(connection, rows)
-                    _Table(connection, None, name, number, mapping, skip, put).write(columns)
+                    _Table(connection, None, name, number, mapping, skip, put, writing).write(columns)
         except duckdb.Error as error:
             raise _failure(error, name, folder) from None
         except arrow.ArrowError as error:  # whoever makes the stream says so
@@ -187,6 +194,7 @@ class _Table:
         mapping: Mapping,
         skip: bool,
         put: Put,
+        memory: int,
         again: bool = False,
     ) -> None:
         self._connection = connection
@@ -196,6 +204,8 @@ class _Table:
         self._mapping = mapping
         self._skip = skip
         self._put = put
+        self._memory = memory
+        """Bytes that DuckDB may take once lines are parsed, too."""
         self._again = again
         """Whether some of its rows are known to be bad."""
         self.has_begun = False
@@ -363,7 +373,8 @@ class _Table:
         )
         [(total,)] = self._connection.execute("SELECT count(*) FROM frame").fetchall()
         sql = f"SELECT {LINE} FROM ({text}) WHERE CASE {bad} END IS NULL AND {LINE} IS NOT NULL"
-        reader = batches(self._connection, sql, ROWS, lines.parameters)
+        self._connection.execute(f"SET memory_limit = '{self._memory}B'")
+        reader = batches(self._connection, sql, max(ROWS // max(len(columns), 1), _FEWEST), lines.parameters)
         done, half = 0, self._size // 2
         for batch in reader:
             done += batch.num_rows

@@ -185,7 +185,8 @@ def test_graphs_and_edges(tmp_path_factory: pytest.TempPathFactory, lines: list[
             if first:
                 for module, name, value in (
                     (streams, "BLOCK", 100), (collect, "_SLOTS", 8), (unify, "PARTS", 2), (spill, "WINDOW", 2),
-                    (bulk, "ROWS", 3), (streaming, "ROWS", 3), (Budget, "of", lambda _: Budget(1 << 30, memory, memory)),
+                    (bulk, "ROWS", 3), (streaming, "ROWS", 3), (append, "_PROPERTIES_AT_ONCE", 2),
+                    (Budget, "of", lambda _: Budget(1 << 30, memory, memory)),
                 ):  # fmt: skip
                     patch.setattr(module, name, value)
             else:

@@ -7,14 +7,19 @@ import decimal
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
 import graphdb
+from graphdb.common import arrow
+from graphdb.common.duckdb.fetch import batches
+from graphdb.storage.loaders.streams import blocks
 from graphdb.storage.loaders.tables import delimited
-from graphdb.storage.loaders.tables.headers import Dialect
+from graphdb.storage.loaders.tables.headers import Dialect, Mapping
+from graphdb.storage.loaders.tables.reader import read_table
 from tests.storage.loaders.files import OWN, RDF, TYPE, XSD, refused, rows, write
 
 pytestmark = pytest.mark.usefixtures("in_a_folder")
@@ -269,6 +274,24 @@ def test_edge_lists_and_labelled_graphs(db: Any) -> None:
             *((OWN + v, TYPE, OWN + label, None, None) for v, label in (("0", "L1"), ("1", "L2"), ("2", "L1"))),
             (OWN + "0", OWN + "edge", OWN + "1", None, None), (OWN + "1", OWN + "E7", OWN + "2", None, None),
         }  # fmt: skip
+
+
+def test_wide_tables_become_small_blocks(tmp_path: Path) -> None:
+    """Whatever a row has, a block of lines takes a few megabytes, and so does what each thread of DuckDB's holds."""
+    with duckdb.connect() as connection:
+        columns = ", ".join(f"{number} AS p{number}" for number in range(10))
+        rows = connection.sql(f'SELECT i AS ":START_ID", 1 AS ":END_ID", {columns} FROM range(10_000) AS t(i)')
+        mapping = Mapping(type="knows")
+        table = arrow.table_of(rows), mapping.read(rows.columns)
+        sizes = [
+            len(block.text)
+            for block in blocks(lambda put: read_table(table, "edges", 0, mapping, False, put, str(tmp_path)))
+        ]
+        assert sum(sizes) > 8 << 20
+        assert max(sizes) < 4 << 20
+        units = [len(batch) for batch in batches(connection, "SELECT i || 'x' FROM range(300_000) AS t(i)", 20_000)]
+    assert sum(units) == 300_000
+    assert max(units) <= 20_480
 
 
 def test_csv_is_read_to_its_end(db: Any) -> None:
