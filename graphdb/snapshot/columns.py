@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,19 @@ _BATCH = 122_880
 
 _TEXT_BYTES = 1 << 30
 """Bytes of the texts that are gathered into one array: Arrow counts them by 32 bits."""
+
+_runs: WeakKeyDictionary[arrow.Array, bool] = WeakKeyDictionary()
+"""Whether the ids of an array follow one another: several columns are gathered by the same."""
+
+
+def _follow_one_another(ids: arrow.Array | arrow.ChunkedArray, wanted: NDArray[np.signedinteger[Any]]) -> bool:
+    """Whether ids, and the integers that they are, follow one another."""
+    if not isinstance(ids, arrow.Array):
+        return is_run(wanted)
+    found = _runs.get(ids)
+    if found is None:
+        found = _runs[ids] = is_run(wanted)
+    return found
 
 
 @persistable
@@ -140,14 +154,19 @@ class ValueColumn:
 
     def rows(self) -> tuple[Ints, arrow.Array | arrow.ChunkedArray]:
         """Return the vertices that have a value, sorted, and their values."""
+        vertices = self.vertices()
+        return vertices, self.gather(numbers(vertices))
+
+    def vertices(self) -> Ints:
+        """Return the vertices that have a value, sorted."""
         if self.subjects is not None:
             vertices = self.subjects
         else:
             there = self.values.is_valid() if self.places is None else self.places >= 0
             vertices = np.flatnonzero(there) + self.first
         if self.changed is not None and self.later is not None:
-            vertices = joined(without(vertices, self.changed), self.later.rows()[0])
-        return vertices, self.gather(numbers(vertices))
+            vertices = joined(without(vertices, self.changed), self.later.vertices())
+        return vertices
 
     def standing_at(self, found: Ints) -> Ints:
         """Return the vertices (int64 term ids, sorted) whose values stand at some places; none has changed since."""
@@ -164,6 +183,10 @@ class ValueColumn:
         wanted = values(ids)  # anything where they are null
         there = ids.is_valid() if ids.null_count else None
         if self.longest * len(wanted) <= _TEXT_BYTES:
+            if there is None and self._has_places and self.changed is None and _follow_one_another(ids, wanted):
+                begin = int(wanted[0]) - self.first
+                if begin >= 0 and begin + len(wanted) <= len(self.values):
+                    return self.values.slice(begin, len(wanted))
             return self._gather(wanted, there)
         step = max(1, _TEXT_BYTES // self.longest)
         pieces = [slice(begin, begin + step) for begin in range(0, len(wanted), step)]
@@ -192,13 +215,9 @@ class ValueColumn:
 
     def _gather(self, wanted: NDArray[np.signedinteger[Any]], known: NDArray[np.bool_] | None) -> arrow.Array:
         """Return the values of vertices, of those that are ``known``."""
-        if self._has_places and known is None and self.changed is None:
-            if is_run(wanted):
-                begin = int(wanted[0]) - self.first
-                if begin >= 0 and begin + len(wanted) <= len(self.values):
-                    return self.values.slice(begin, len(wanted))
-            elif (direct := gathered(self.values, self.first, wanted)) is not None:
-                return direct[0]
+        alone = self._has_places and known is None and self.changed is None
+        if alone and (direct := gathered(self.values, self.first, wanted)) is not None:
+            return direct[0]
         wanted = wanted.astype(np.int64, copy=False)
         at: NDArray[np.signedinteger[Any]]
         if self.subjects is None:

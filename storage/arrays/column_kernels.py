@@ -158,6 +158,23 @@ def tally_distinct(
         counts[number] = count
 
 
+@entry("i8[:], i8[:], i8, u1[:], i8[:]")
+def tally_marked(numbers: Ints, values: Ints, span: int, marks: Bytes, counts: Ints) -> None:
+    """Count the different values (below ``span``) of the rows with each number, by marks of all pairs of both.
+
+    Parameters
+    ----------
+    numbers, values : int64[n]
+        Of each row.
+    marks, counts : uint8[groups * span], int64[groups]
+        Zeros; what is written.
+    """
+    for i in range(len(numbers)):
+        at = numbers[i] * span + values[i]
+        counts[numbers[i]] += 1 - np.int64(marks[at])
+        marks[at] = 1
+
+
 @kernel
 def _select(values: Any, begin: int, end: int, at: int) -> None:
     """Put the value that sorting a part of an array would put at a place there, lesser ones before it (quickselect:

@@ -18,6 +18,7 @@ Flags = NDArray[np.bool_]
 
 _U8, _U32 = np.uint8(0), np.uint32(0)
 _MULTIPLIER, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
+_BYTES, _PAIRS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
 _NEAR = 1 << 17
 """Slots of a table of integers that a processor's cache holds, with the integers: it waits for those of larger ones."""
 _SLOT_AHEAD, _INTEGER_AHEAD = 24, 10
@@ -106,6 +107,77 @@ def _same(left: int, right: int, length: int) -> bool:
     while i < length and load(left, i, _U8) == load(right, i, _U8):
         i += 1
     return bool(i == length)
+
+
+@kernel
+def _in_order(source: int, length: int, end: int) -> np.uint64:
+    """The next eight bytes of a text as an integer in their order, zeros for those that it lacks; all texts lie before
+    ``end``.
+    """
+    if length <= 0:
+        return np.uint64(0)
+    if length >= 8 or source + 8 <= end:
+        found = word(source)
+        found = (found & _BYTES) << np.uint64(8) | (found >> np.uint64(8)) & _BYTES
+        found = (found & _PAIRS) << np.uint64(16) | (found >> np.uint64(16)) & _PAIRS
+        found = found << _HALF | found >> _HALF
+        if length < 8:
+            missing = np.uint64(64 - 8 * length)
+            found = (found >> missing) << missing
+        return found
+    rest = np.uint64(0)
+    for i in range(8):
+        rest = rest << np.uint64(8) | np.uint64(load(source, i, _U8) if i < length else 0)
+    return rest
+
+
+@kernel
+def _compared(left: int, left_size: int, right: int, right_size: int, end: int) -> int:
+    """Return -1, 0 or 1 as the bytes of one text come before, with or after those of another."""
+    i, most = 8, max(left_size, right_size)
+    while i < most:
+        one, other = _in_order(left + i, left_size - i, end), _in_order(right + i, right_size - i, end)
+        if one != other:
+            return -1 if one < other else 1
+        i += 8
+    return 0 if left_size == right_size else -1 if left_size < right_size else 1
+
+
+@entry("u1[:], i8[:], i8[:], i8[:], i8, i8, i8, u8[:], i8[:]")
+def extremes_of_groups(
+    data: Bytes,
+    offsets: Ints,
+    rows: Ints,
+    numbers: Ints,
+    begin: int,
+    end: int,
+    sign: int,
+    words: NDArray[np.uint64],
+    found: Ints,
+) -> None:
+    """Find the least (``sign`` -1) or greatest (1) text of each group in the order of bytes, of rows ``begin … end-1``.
+
+    Parameters
+    ----------
+    rows, numbers : int64[n]
+        The places of texts, and the group of each.
+    words, found : uint64[groups], int64[groups]
+        The first bytes of the text of each group that is it so far, and its place; -1 where there is none.
+    """
+    base = data.ctypes.data
+    last = base + len(data)
+    for i in range(begin, end):
+        at, number = rows[i], numbers[i]
+        start, size = base + offsets[at], offsets[at + 1] - offsets[at]
+        first, former = _in_order(start, size, last), found[number]
+        order = sign
+        if former >= 0:
+            if first != words[number]:
+                order = -1 if first < words[number] else 1
+            else:
+                order = _compared(start, size, base + offsets[former], offsets[former + 1] - offsets[former], last)
+        if order == sign:
+            words[number], found[number] = first, at
 
 
 @kernel

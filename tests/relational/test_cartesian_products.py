@@ -168,7 +168,8 @@ def test_several_equations_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     equal_pairs = products._equal_pairs
     monkeypatch.setattr(products, "_equal_pairs", lambda *of: joined.append(of) or equal_pairs(*of))
     monkeypatch.setattr(array_joins, "_MANY", 0)  # as if there were more pairs
-    with graphdb.connect(device="cpu", threads=1) as some:
+    monkeypatch.setattr(products, "_PIECE", 40)
+    with graphdb.connect(device="cpu", threads=2) as some:
         properties = ", ".join(f"{name}: row.{name}" for name in rows[0])
         some.query(f"UNWIND $rows AS row CREATE (:T {{{properties}}})", rows=rows)
         for condition in SEVERAL:

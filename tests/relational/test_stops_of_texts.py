@@ -11,6 +11,7 @@ import pytest
 from graphdb.common import arrow
 from graphdb.common.errors import QueryTimeout
 from graphdb.common.stopping import stopping
+from graphdb.relational.vectors import text_order
 from graphdb.relational.vectors.text_order import extreme_texts, order_of_different
 from graphdb.relational.vectors.typed import texts
 from graphdb.storage.arrays.arrow import string_places
@@ -61,6 +62,24 @@ def test_texts_are_handed_to_a_function_some_at_a_time(
 def test_functions_stop() -> None:
     with stopping(0.0), pytest.raises(QueryTimeout):
         texts.of_texts("toUpper", arrow.strings(["a", "b"]))
+
+
+@pytest.mark.parametrize("at_once", [1, 1 << 24])
+def test_least_and_greatest_texts_of_groups(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    """In the order of their bytes, whatever they begin with, zeros among them."""
+    monkeypatch.setattr(text_order, "_AT_ONCE", at_once)
+    dice = random.Random(4)
+    given = [
+        dice.choice(("", "http://a.b/", "x" * 15)) + "".join(dice.choices("ab\0ü", k=dice.randrange(12)))
+        for _ in range(300)
+    ]
+    column, groups = arrow.strings(given), np.array([dice.randrange(40) for _ in given])
+    rows = np.array(sorted(dice.sample(range(300), 250)))
+    for name, extreme in (("min", min), ("max", max)):
+        found = arrow.pylist(extreme_texts(name, column.slice(0), rows, groups[rows], 41))
+        for group in range(41):
+            own = [given[row].encode() for row in rows if groups[row] == group]
+            assert found[group] == (extreme(own).decode() if own else None)
 
 
 def test_comparisons_of_texts_that_begin_alike_stop() -> None:

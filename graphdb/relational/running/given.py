@@ -41,11 +41,11 @@ def given_vertices(given: Given, tables: Mapping[str, arrow.Table], snapshot: Sn
     if column is not None:
         found = values(column.drop_null())
     elif (whole := _of_many(given, tables, snapshot)) is not None:
-        found = whole
+        return snapshot.store.to_vertices(whole)
     elif (indexed := _by_key(given, tables, snapshot)) is not None:
         found = indexed
     elif (scanned := _by_column(given, tables, snapshot)) is not None:
-        found = scanned
+        return snapshot.store.to_vertices(scanned)
     else:
         found = snapshot.connection.columns(f"SELECT id FROM ({given.sql})", given.parameters)["id"]
     return each_once(snapshot.store.to_vertices(np.asarray(found, np.int64)), snapshot.graph.vertices)
@@ -68,8 +68,7 @@ def _of_many(given: Given, tables: Mapping[str, arrow.Table], snapshot: Snapshot
         return None
     if (stored := properties.array(label)) is None:
         return None
-    vertices, found = stored.rows()
-    return vertices if text or found.type == column.type else None
+    return stored.vertices() if text or stored.values.type == column.type else None
 
 
 def _by_key(given: Given, tables: Mapping[str, arrow.Table], snapshot: Snapshot) -> Ids | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from functools import reduce
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -398,13 +399,26 @@ def _case(operands: list[arrow.Array]) -> arrow.Array:
     require(len(kinds) == 1)
     data = [numeric(result) if kinds == {"l"} else values(result) for result in results]
     conditions = [truth(condition) for condition in branches[::2]]
-    one = len(conditions) == 1  # for which NumPy has what takes one pass less
-    chosen = np.where(conditions[0], *data) if one else np.select(conditions, data[:-1], data[-1])
+    chosen = _chosen(conditions, data)
     there = None
     if any(result.null_count for result in results):
         valid = [result.is_valid() for result in results]
         there = np.select(conditions, valid[:-1], valid[-1])
     return arrow.Array(results[0].type, len(chosen), there, chosen) if times else arrow.numbers(chosen, there)
+
+
+def _chosen(conditions: list[NDArray[np.bool_]], data: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return for each row the data of the first condition that it fulfils, the last of them where it fulfils none."""
+    if len(conditions) > 1:
+        return np.select(conditions, data[:-1], data[-1])
+    one, other = data
+    if one.dtype == np.int64 == other.dtype and len(one) and is_repeated(one) and is_repeated(other):
+        step, least = int(one[0]) - int(other[0]), int(other[0])
+        if abs(step) + abs(least) < FITS:
+            found = conditions[0].astype(np.int64)
+            found = found if step == 1 else found * step
+            return found + least if least else found
+    return np.where(conditions[0], one, other)
 
 
 def _case_of_texts(conditions: list[NDArray[np.bool_]], results: list[arrow.Array]) -> arrow.Array:

@@ -8,7 +8,7 @@ an interval of one value.  No pair is made that they do not leave.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,6 +20,7 @@ from graphdb.relational.vectors.algebra import Operation, Vector, names_of
 from graphdb.relational.vectors.expressions import evaluated
 from graphdb.relational.vectors.frames import Frame, Maker, made_once
 from graphdb.relational.vectors.numbers import numeric, ordinal, require
+from graphdb.relational.vectors.pieces import in_pieces
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import number_integers, numbered_texts
@@ -28,6 +29,9 @@ Ints = NDArray[np.int64]
 
 _MOST = 1 << 20
 """Pairs that are made, at most."""
+
+_PIECE = 1 << 14
+"""Rows of a piece, at least: to start a thread takes as long as to look for the pairs of a thousand or two."""
 
 _FEW = 8
 """Pairs for each row of both sides that are not worth to look for fewer."""
@@ -73,8 +77,12 @@ _Keys: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_], NDArray[
 """Numbers in the order of the values of the rows, and of the others, and which of both can be compared."""
 
 
-def pairs(product: Product, where: Sequence[Vector], properties: Properties) -> tuple[Frame, tuple[Vector, ...]]:
+def pairs(
+    product: Product, where: Sequence[Vector], properties: Properties, threads: int, check: Callable[[], None]
+) -> tuple[Frame, tuple[Vector, ...]]:
     """Return pairs that include all those which fulfil some conditions, and the conditions that are still to be tested.
+
+    So many threads work at most; ``check`` is called now and then, and may raise.
 
     Raises
     ------
@@ -96,7 +104,8 @@ def pairs(product: Product, where: Sequence[Vector], properties: Properties) -> 
         equal = [*same, *(_both(each, left, right, properties) for each in equations.values())]
         condition, less = _integers_compared(compared, left, right, properties)
         chosen = {*equations, condition} if condition is not None else equations
-        together = _equal_pairs(equal, less, condition is not None and compared[condition].operator == ">")
+        mirrored = condition is not None and compared[condition].operator == ">"
+        together = _equal_pairs(equal, less, mirrored, threads, check)
     if together is not None:
         mine, theirs = together
     else:
@@ -130,7 +139,9 @@ def _integers_compared(
     return None, None
 
 
-def _equal_pairs(equal: Sequence[_Keys], less: _Keys | None, mirrored: bool) -> tuple[Ints, Ints] | None:
+def _equal_pairs(
+    equal: Sequence[_Keys], less: _Keys | None, mirrored: bool, threads: int, check: Callable[[], None]
+) -> tuple[Ints, Ints] | None:
     """Return the places of the rows, and of the others, of all pairs that are equal in several columns of both, and of
     integers of which the first are less (greater if ``mirrored``); None where there are too many of them.
     """
@@ -150,15 +161,26 @@ def _equal_pairs(equal: Sequence[_Keys], less: _Keys | None, mirrored: bool) -> 
     bits = max(1, len(keys[1]).bit_length())
     heads, following = np.full(1 << bits, -1, np.int32), np.empty(len(keys[1]), np.int32)
     chain_by_hash(keys[1], 64 - bits, heads, following)
-    room = min(_MOST, 2 * len(keys[0]))
-    for _ in range(2):
-        found = (np.empty(room, np.int64), np.empty(room, np.int64))
-        room = equal_pairs(*keys, *bounds, int(mirrored), 64 - bits, heads, following, _MOST, *found)
-        if room > _MOST:
-            return None
-        if room <= len(found[0]):
-            break
-    mine, theirs = (each[:room] for each in found)
+    step = max(-(-len(keys[0]) // threads), _PIECE)
+
+    def found_of(piece: int) -> tuple[Ints, Ints] | None:
+        begin = piece * step
+        mine, low = (each[begin : begin + step] for each in (keys[0], bounds[0]))
+        room = min(_MOST, 2 * len(mine))
+        for _ in range(2):
+            pair = np.empty(room, np.int64), np.empty(room, np.int64)
+            room = equal_pairs(mine, keys[1], low, bounds[1], int(mirrored), 64 - bits, heads, following, _MOST, *pair)
+            if room > _MOST:
+                return None
+            if room <= len(pair[0]):
+                break
+        return pair[0][:room] + begin, pair[1][:room]
+
+    pieces = in_pieces(found_of, max(1, -(-len(keys[0]) // step)), threads, check)
+    found = [piece for piece in pieces if piece is not None]
+    if len(found) < len(pieces) or sum(len(mine) for mine, _ in found) > _MOST:
+        return None
+    mine, theirs = (np.concatenate(each) for each in zip(*found, strict=True))
     return mine if some is None else some[mine], theirs if others is None else others[theirs]
 
 

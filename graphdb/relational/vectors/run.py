@@ -156,7 +156,7 @@ def _frame(
         join = rows.rows
         product = products.get(join) if isinstance(join, str) else None
         if product is not None:
-            frame, where = pairs(product, rows.where, properties)
+            frame, where = pairs(product, rows.where, properties, threads, check)
             rows = replace(rows, where=where)
         elif isinstance(join, Outer) and (counting := counts_before(rows, join)) is not None:
             frame, _ = _frame(join.rows, tables, properties, check, most, threads, products)

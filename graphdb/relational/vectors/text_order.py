@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,44 +13,30 @@ from graphdb.storage.arrays.texts import taken
 Ints = NDArray[np.int64]
 
 
+_AT_ONCE = 1 << 24
+"""Bytes of texts, in the mean, that are compared between two looks at whether the statement must stop."""
+
+
 def extreme_texts(function: str, array: arrow.Array, rows: Ints, numbers: Ints, count: int) -> arrow.Array:
     """Return the least (``min``) or greatest text of each group, of some rows with a text; null of a group without any.
-
-    Rows whose next eight bytes are not their group's least or greatest are left out, until none have any more.
 
     Parameters
     ----------
     rows, numbers
         The places of the rows, and which group each is of: int64 [n].
     """
+    from graphdb.storage.arrays.text_kernels import extremes_of_groups
+
     data, offsets = string_places(array)
-    compare = np.minimum if function == "min" else np.maximum
-    begins, sizes = offsets[rows], offsets[rows + 1] - offsets[rows]
-    left, padded = sizes, np.append(data, np.zeros(8, np.uint8))
-    if len(rows):
-        common = _common(data, begins, int(sizes.min()))
-        begins, left = begins + common, sizes - common
-    while len(rows) and int(left.max()) > 0:
+    found, words = np.full(count, -1), np.zeros(count, np.uint64)
+    sign = -1 if function == "min" else 1
+    given = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(numbers, np.int64)
+    step = max(1, min(_AT_ONCE, _AT_ONCE * len(rows) // max(len(data), 1)))
+    for begin in range(0, len(rows), step):
         check_stop()
-        words = _words(padded, begins, left)
-        chosen = _extremes(compare, words, numbers, count)
-        going = np.flatnonzero(words == chosen[numbers])
-        rows, numbers, sizes = rows[going], numbers[going], sizes[going]
-        begins, left = begins[going] + 8, left[going] - 8
-    # Alike but for zeros at the end: the shorter is less.
-    lengths = _extremes(compare, sizes, numbers, count)
-    found = np.full(count, -1)
-    same = sizes == lengths[numbers]
-    found[numbers[same]] = rows[same]
+        end = min(begin + step, len(rows))
+        extremes_of_groups(data, offsets, *given, begin, end, sign, words, found)
     return taken(array.decoded(), found)
-
-
-def _extremes(compare: np.ufunc, data: NDArray[Any], numbers: Ints, count: int) -> NDArray[Any]:
-    """Return the least or greatest integer of each group; anything of a group without any."""
-    limits = np.iinfo(data.dtype)
-    found = np.full(count, limits.max if compare is np.minimum else limits.min, data.dtype)
-    compare.at(found, numbers, data)
-    return found
 
 
 def order_of_different(data: NDArray[np.uint8], offsets: Ints) -> Ints:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -133,9 +134,7 @@ class Codes(Parts):
         elif part:
             if most - first >= _MOST:
                 return False
-            parts = part_of_days(part, first, most)
-            lookup = (parts - parts.min()).astype(np.int32)
-            span = int(lookup.max()) + 2
+            lookup, span = _numbered_days(part, first, most)
         else:
             span = most - least + 2
         if self.count * span > min(_MOST, len(self.table) / _FEWER):
@@ -193,6 +192,14 @@ class Codes(Parts):
             at[(at < 0) | (at >= len(source.values))] = -1
             columns[name] = taken(source.values, at)
         return columns
+
+
+@lru_cache(64)
+def _numbered_days(part: str, first: int, last: int) -> tuple[NDArray[np.int32], int]:
+    """Return a part of each of some days, less the least of them, and a bound of these numbers, null's among them."""
+    parts = part_of_days(part, first, last)
+    numbers = (parts - parts.min()).astype(np.int32)
+    return numbers, int(numbers.max()) + 2
 
 
 _NO_IDS = arrow.ChunkedArray([], arrow.INT64)

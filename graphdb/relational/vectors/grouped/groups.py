@@ -389,10 +389,12 @@ def _distinct(numbers: Ints, data: Ints, span: int, count: int) -> Ints:
         marked[data] = True
         return np.array([np.count_nonzero(marked)])
     if count * span <= _MARKED * len(numbers) + 4096:
-        marks = np.zeros(count * span, bool)
-        marks[numbers * span + data] = True
-        found: Ints = np.count_nonzero(marks.reshape(count, span), axis=1)
-        return found
+        from graphdb.storage.arrays.column_kernels import tally_marked
+
+        counts = np.zeros(count, np.int64)
+        given = np.ascontiguousarray(numbers), np.ascontiguousarray(data)
+        tally_marked(*given, span, np.zeros(count * span, np.uint8), counts)
+        return counts
     if len(numbers) > _FEW and span <= SPREAD * len(numbers) and count < 1 << 31:
         return _distinct_by_group(numbers, data, span, count)
     if float(count) * span >= 2.0**62:
