@@ -39,6 +39,7 @@ from graphdb.relational.projection.return_clause import combines_aggregates, exp
 from graphdb.relational.projection.sql import Projection, counted
 from graphdb.relational.rewrites.collected_lists import without_lists
 from graphdb.relational.rewrites.constants import with_constants
+from graphdb.relational.rewrites.counted_tails import coinciding, enumerates_tails, with_counted_tails
 from graphdb.relational.rewrites.edge_counts import counting_rows
 from graphdb.relational.rewrites.edge_properties import with_edge_properties
 from graphdb.relational.rewrites.list_subqueries import sees_items, with_rows
@@ -90,7 +91,19 @@ class QueryRun(ProgramRun):
         if not any(clause.optional for clause in query.matches):
             query = replace(query, returns=counting_rows(query.matches, query.returns))
         whole = ast.Composite(((*query.matches, query.returns),), span=query.span)
-        return self._prepare_match(query) or self._prepare_program(whole)
+        prepared = self._prepare_match(query)
+        if prepared is not None and (divided := self._with_counted_tails(query, prepared)) is not None:
+            return self._prepare_program(divided)
+        return prepared or self._prepare_program(whole)
+
+    def _with_counted_tails(self, query: ast.Query, prepared: Prepared) -> ast.Composite | None:
+        """Return a query of one pattern with its tails counted by themselves; None where its plan enumerates none."""
+        if prepared.plan is None or not enumerates_tails(prepared.plan):
+            return None
+        bound, type_label = prepared.bound, self._snapshot.graph.type_label
+        values = {vertex.name for vertex in bound.vertices if vertex.kinds}
+        found = with_counted_tails(query.matches, query.returns, lambda: coinciding(bound, type_label), values)
+        return None if found is None else ast.Composite(((*found[0], found[1]),), span=query.span)
 
     def prepare_projection(self, query: ast.Query) -> Prepared | None:
         """Prepare what follows the matches of a query of one pattern, which are found elsewhere: it has no plan.
