@@ -85,14 +85,19 @@ class SearchesBeside:
         """Of a join and the searches that are compiled, the one that took least, or is expected to.
 
         Where the plan's own search was compiled before, by an earlier process perhaps, a thread still has to look for
-        another order.
+        another order.  Of two orders that were measured, the slower one is not measured again: each has its lists
+        placed for it, which takes longer than many runs.
         """
         if runs and plan not in self._compiling and not self.reordered.looked(plan, counting):
             self._compile(plan, counting)
         costs = dict(zip(("join", "search"), map(ExpectedCost, self._seconds(plan, counting)), strict=True))
+        timings = self._timings(plan, counting)
         if (other := self.reordered.of(plan, counting)) is not None:
             costs[REORDERED] = ExpectedCost(self._searched(other.plan, other.cost, counting))
-        return self._timings(plan, counting).choose(costs, runs=runs)
+            own, another = timings.measured("search"), timings.measured(REORDERED)
+            if own is not None and another is not None:
+                del costs["search" if another < own else REORDERED]
+        return timings.choose(costs, runs=runs)
 
     def note(self, plan: PhysicalPlan, counting: bool, strategy: str, seconds: float) -> None:
         """Learn what a run of all matches took, unless it shared the host with a compiler: also where a join is

@@ -362,7 +362,7 @@ class Strategies:
         """
         residency, searched = self._graph.residency, strategy != "join"
         key = ("searched last", counting, self._device.number, self._device.memory.budget)
-        anew = searched and plan.cache.get(key, strategy) != strategy
+        anew = searched and plan.cache.get(key, "search") != strategy
         if searched:
             plan.cache[key] = strategy
         plan = self._as_run(plan, counting, strategy)
