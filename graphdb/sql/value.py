@@ -189,8 +189,11 @@ def bases_of(values: Sequence[SqlValue]) -> frozenset[Base] | None:
     """Return the members that occur in a union which holds all of some values; None where any may."""
     found: set[Base] = set()
     for value in values:
-        if value.type.base in MEMBERS:
-            found.add(value.type.base)
+        item = value.type
+        while item.base is Base.LIST and item.element is not None:
+            item = item.element
+        if item.base in MEMBERS:  # of lists of one type, whatever is said of unions
+            found.add(item.base)
         elif value.bases is not None:
             found |= value.bases
         elif value.type.base is not Base.NULL:

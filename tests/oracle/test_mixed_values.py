@@ -370,3 +370,14 @@ def test_elements_within_the_items_of_lists(db: graphdb.Database) -> None:
         ),
     ]:
         assert db.query(f"{rows} {text}").scalar() == expected, text
+
+
+def test_lists_of_lists_that_are_properties_are_ordered_by_all_items() -> None:
+    """The order knew of the types alone that occur in lists which are written out."""
+    with graphdb.connect(":memory:", device="cpu") as db:
+        db.query("CREATE (:P {li: [1]}), (:P {li: [0, 1]}), (:P {li: [0, 2]}), (:P)")
+        rows = db.query("MATCH (a:P) RETURN [['a', 'B'], a.li] AS l ORDER BY l").fetchall()
+        assert [last for ((_, last),) in rows] == [[0, 1], [0, 2], [1], None]
+        assert db.query("MATCH (a:P) WHERE a.li[0] < 1 RETURN min([['a'], a.li]), max([['a'], a.li])").fetchall() == [
+            ([["a"], [0, 1]], [["a"], [0, 2]])
+        ]
