@@ -194,6 +194,7 @@ class SearchesBeside:
 
     def _compile_reordered(self, plan: PhysicalPlan, counting: bool) -> None:
         try:
-            self.reordered.compile(plan, counting, while_alive)
+            with faults():
+                self.reordered.compile(plan, counting, while_alive)
         except GraphDBError as error:  # the plan's own order is compiled
             _log.info("a plan is searched in its own order: %s", error)

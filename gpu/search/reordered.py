@@ -7,7 +7,6 @@ lists that do; the executor times both, and goes on with the quicker one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -18,10 +17,11 @@ from graphdb.plan.passes.reordered import in_all_orders
 from graphdb.plan.physical import PhysicalPlan
 
 REORDERED = "search in another order"
-LINKED = 0.1
-"""Of what a search is expected to take, what it takes for lists in host memory where other orders are looked at."""
+SHARE = 0.1
+"""The share of a search's seconds that reads of host memory are expected to take, at least, where other orders are
+looked at."""
 LESS = 0.5
-"""Of the bytes that a search reads there in the plan's own order, what it reads in another one, at most."""
+"""The share of these seconds that another order may take for its own reads of host memory, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ class Reordering:
     plan
         That plan.
     cost
-        Elements that it is expected to scan, where the plan's own cost is right: a sample may have corrected that.
+        Elements that it is expected to scan, where the cost of the plan's own order is right: a sample may have
+        corrected that.
     """
 
     plan: PhysicalPlan
@@ -62,7 +63,7 @@ class ReorderedSearch:
     def looked(self, plan: PhysicalPlan, counting: bool) -> bool:
         """Whether another order was looked for, or need not be: where a search takes no time for what does not fit."""
         key = self._key(counting)
-        if key not in plan.cache and not self._linked(plan, plan.cost, counting):
+        if key not in plan.cache and self._link(plan, counting) < SHARE * self._seconds(plan, plan.cost, counting):
             plan.cache[key] = None
         return key in plan.cache
 
@@ -73,6 +74,8 @@ class ReorderedSearch:
         ------
         Refused
             A warp takes more shared memory than a block has.
+        GraphDBError
+            The patterns' partitions in other directions could not be built, or the kernel not compiled.
         """
         if self.looked(plan, counting):
             return
@@ -81,19 +84,17 @@ class ReorderedSearch:
         if not orders:
             return
         own, *others = orders
-        right = plan.cost / max(own.cost, 1.0)
-        found = [Reordering(each, each.cost * right) for each in others if self._search.supports(each)]
-        link, most = self._search.link_seconds(plan, counting), self._seconds(plan, plan.cost, counting)
-        seconds = [
-            self._seconds(each.plan, each.cost, counting)
-            if self._search.link_seconds(each.plan, counting) <= LESS * link
-            else math.inf
-            for each in found
+        correction, most = plan.cost / max(own.cost, 1.0), LESS * self._link(plan, counting)
+        better = [
+            Reordering(each, each.cost * correction)
+            for each in others
+            if self._search.supports(each) and self._link(each, counting) <= most
         ]
-        best = min(range(len(found)), key=seconds.__getitem__, default=None)
-        if best is not None and seconds[best] <= most:
-            self._search.compile(found[best].plan, check, counting=counting)
-            plan.cache[self._key(counting)] = found[best]
+        best = min(better, key=lambda each: self._seconds(each.plan, each.cost, counting), default=None)
+        if best is None or self._seconds(best.plan, best.cost, counting) > self._seconds(plan, plan.cost, counting):
+            return
+        self._search.compile(best.plan, check, counting=counting)
+        plan.cache[self._key(counting)] = best
 
     def give_up(self, plan: PhysicalPlan, counting: bool) -> None:
         """Never search a plan in another order: that failed."""
@@ -101,15 +102,15 @@ class ReorderedSearch:
 
     def _key(self, counting: bool) -> tuple[object, ...]:
         device = self._search.device
-        return "search in another order", counting, device.number, device.memory.budget
+        return REORDERED, counting, device.number, device.memory.budget
 
-    def _linked(self, plan: PhysicalPlan, cost: float, counting: bool) -> bool:
-        """Whether a search takes a good part of its time for lists in host memory."""
-        return self._search.link_seconds(plan, counting) >= LINKED * self._seconds(plan, cost, counting)
+    def _link(self, plan: PhysicalPlan, counting: bool) -> float:
+        """Seconds that a search is expected to take for lists in host memory."""
+        return self._search.link_seconds(plan, counting)
 
     def _seconds(self, plan: PhysicalPlan, cost: float, counting: bool) -> float:
-        """What a search is expected to take, where a plan costs so much."""
-        return cost / self._search.device.rates.intersected + self._search.link_seconds(plan, counting)
+        """Seconds that a search is expected to take, where it scans so many elements."""
+        return cost / self._search.device.rates.intersected + self._link(plan, counting)
 
     # --- as a strategy
 

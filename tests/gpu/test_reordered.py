@@ -15,7 +15,8 @@ from graphdb.common.errors import MemoryLimitError
 from graphdb.execute.host import HostExecutor
 from graphdb.gpu.beside import SearchesBeside
 from graphdb.gpu.data.residency import lists_read
-from graphdb.gpu.search.reordered import REORDERED, ReorderedSearch
+from graphdb.gpu.search import reordered as reordered_search
+from graphdb.gpu.search.reordered import REORDERED
 from graphdb.grammar.syntax import MatchMode
 from graphdb.plan.executor import Refused
 from graphdb.plan.passes.pipeline import make_plan
@@ -93,7 +94,7 @@ def test_rows_of_another_order_are_the_same() -> None:
         blocks = [block.columns for block in executor.run(plan)]
         return sorted(row for b in blocks for row in zip(*(b[name].tolist() for name in plan.outputs), strict=True))
 
-    linked = mock.patch.object(ReorderedSearch, "_linked", return_value=True)
+    linked = mock.patch.object(reordered_search, "SHARE", 0.0)
     with linked, compiled(plan, 1, 1 << 20) as device, pinned(REORDERED):
         device.strategies.search.blocks = 1 << 12  # nobody reads before an emulated kernel ends
         assert device.strategies.of_all(plan, False).name == REORDERED

@@ -61,8 +61,8 @@ def make_plan(
         pattern = _unmatched(pattern, 0)
     # Nobody looks at samples for a search that gives way to counting whatever they say.
     enumerated = counting != "auto" or not pattern.count_only or pattern.limit is not None
-    draft = Draft(pattern, graph, counting, sampled=enumerated or len(pattern.edges) > MOST_TRUSTED, refine=refine)
-    draft.fixed = order
+    sampled = enumerated or len(pattern.edges) > MOST_TRUSTED
+    draft = Draft(pattern, graph, counting, sampled=sampled, refine=refine, fixed=order)
     plan = _plan(draft)
     certain = plan.clique is not None or (plan.counting is not None and plan.counting.cost < LOOKED)
     if draft.unsure and not certain:  # cliques are counted in no order of ours

@@ -21,7 +21,7 @@ MOST = 24
 
 
 def in_all_orders(plan: PhysicalPlan) -> list[PhysicalPlan]:
-    """Return plans for the matches of a plan: the first binds the vertices in its order, others in other ones.
+    """Return plans for the matches of a plan: the first binds the vertices in its order, others in other orders.
 
     All cost what the statistics say, whatever a sample said of the plan's own order.  Empty where the pattern is not
     known, has more than :data:`LARGEST` vertices or several components, or a row stands for several matches.  Builds
@@ -54,7 +54,7 @@ def _connected(estimates: Estimates) -> Iterator[Forecast]:
 
     for order in orders((), 0):
         forecast = modelled(estimates, order)
-        does = tuple(round(each, 3) for each in (*forecast.rows, *forecast.work))
-        if does not in known:
-            known.add(does)
+        steps = tuple(round(each, 3) for each in (*forecast.rows, *forecast.work))
+        if steps not in known:
+            known.add(steps)
             yield forecast
