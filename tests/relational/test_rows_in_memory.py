@@ -12,6 +12,7 @@ import pytest
 
 import graphdb
 from graphdb.common import arrow
+from graphdb.common.duckdb import windows
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.duckdb.fetch import small_rows
 from graphdb.relational.running import materialized, program_run
@@ -129,6 +130,93 @@ def test_names_after_a_rollback(database: graphdb.Database) -> None:
     database.sql("BEGIN")
     database.sql("ROLLBACK")
     assert _rows(database) == expected
+
+
+def _registered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what will hold the names that DuckDB is told from now on."""
+    names: list[str] = []
+
+    def noted(raw: Any, name: str, table: object, register: Any = windows.register) -> Any:
+        names.append(name)
+        return register(raw, name, table)
+
+    monkeypatch.setattr(windows, "register", noted)
+    return names
+
+
+GIVEN = "UNWIND $given AS x MATCH (p:Person) WHERE p.id = x RETURN x, p.name"
+"""A statement that registers a window of a type that the parameter says."""
+
+
+def _read_texts(database: graphdb.Database) -> None:
+    """Have the texts read that begin and end transactions: what DuckDB is asked for that takes names away."""
+    for text in ("BEGIN", "COMMIT", "BEGIN", "ROLLBACK"):
+        database.query(text)
+
+
+def _given(database: graphdb.Database, *given: object) -> list[Any]:
+    return sorted(database.query(GIVEN, given=[*given, 99]).fetchall())
+
+
+def test_names_of_a_transaction_stay_within_it_and_after_its_commit(
+    database: graphdb.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _read_texts(database)
+    names = _registered(monkeypatch)
+    database.query("BEGIN")
+    assert _given(database, 1) == [(1, "Ada")]
+    assert names
+    names.clear()
+    assert _given(database, 2, 4) == [(2, "Bob"), (4, "Dan")]
+    database.query("CREATE (:Person {id: 5, name: 'Eve'})")
+    assert _given(database, 5) == [(5, "Eve")]
+    database.query("COMMIT")
+    assert _given(database, 1, 5) == [(1, "Ada"), (5, "Eve")]
+    assert not names
+
+
+@pytest.mark.parametrize("before", [(), (1,), (1.0,)], ids=["new", "of the same type", "of another type"])
+@pytest.mark.parametrize("how", ["ROLLBACK", "failed", "failed in DuckDB"])
+def test_names_of_a_transaction_that_is_rolled_back(
+    database: graphdb.Database, before: tuple[object, ...], how: str
+) -> None:
+    """The names, of which there may have been one for rows of the same or of another type before, are told again."""
+    _read_texts(database)
+    expected = {1: [(1, "Ada")], 2: [(2, "Bob")]}
+    if before:
+        assert _given(database, *before) == expected[1]
+    database.query("BEGIN")
+    for each in (1, 2):
+        assert _given(database, each) == expected[each]
+    database.query("CREATE (:Person {id: 5, name: 'Eve'})")
+    assert _given(database, 5) == [(5, "Eve")]
+    if how == "failed":  # while it writes
+        with pytest.raises(graphdb.GraphDBError, match="still has"):
+            database.query("MATCH (p:Person {id: 1}) DELETE p")
+    elif how == "failed in DuckDB":
+        with pytest.raises(graphdb.GraphDBError, match="by DuckDB"):
+            database.sql("SELECT error('by DuckDB')")
+    if how != "ROLLBACK":
+        with pytest.raises(graphdb.GraphDBError, match="failed"):
+            _given(database, 1)
+    database.query("ROLLBACK")
+    for each in (1, 2, 1.0, 1):
+        assert _given(database, each) == expected[each]
+    assert _given(database, 5) == []
+    database.query("BEGIN")
+    assert _given(database, 2) == expected[2]
+    database.query("COMMIT")
+    assert _given(database, 1) == expected[1]
+
+
+def test_names_of_statements_that_fail_on_their_own(database: graphdb.Database) -> None:
+    """What a statement registered in a transaction of its own goes with it, where it fails after it has written."""
+    text = "UNWIND $given AS x MATCH (p:Person) WHERE p.id = x SET p.seen = true WITH p, x UNWIND $given AS y MATCH (q:Person) WHERE q.id = y AND q.id = x DELETE q"
+    for _ in range(2):
+        with pytest.raises(graphdb.GraphDBError, match="still has"):
+            database.query(text, given=[1, 2, 4])
+        assert _given(database, 1, 2) == [(1, "Ada"), (2, "Bob")]
+    assert database.query("MATCH (p:Person) WHERE p.seen RETURN count(*)").fetchall() == [(0,)]
 
 
 def test_names_hold_no_rows() -> None:

@@ -58,6 +58,8 @@ class Windows:
     def __init__(self, raw: duckdb.DuckDBPyConnection) -> None:
         self._raw = raw
         self._open: dict[str, _Window] = {}
+        self._passing: set[str] = set()
+        """Names that were registered within the transaction that is open: its ROLLBACK takes them away."""
 
     def showing(self, name: str, table: object) -> _Window | None:
         """Return a name's window, which shows a table from now on; None where there is none, or it cannot."""
@@ -68,12 +70,24 @@ class Windows:
         """Note that what a name shows from now on does not last."""
         self._open.pop(name, None)
 
-    def opened(self, name: str, source: Any) -> _Window:
-        """Return the window of a name that was just registered, and lasts."""
+    def opened(self, name: str, source: Any, *, inside: bool) -> _Window:
+        """Return the window of a name that was just registered, and lasts; ``inside`` a transaction."""
         if len(self._open) >= _MOST:
             self.close_unused()
+        if inside:  # first: what is interrupted is not taken for one that stays
+            self._passing.add(name)
         window = self._open[name] = _Window(source, source.obj.schema)
         return window
+
+    def committed(self) -> None:
+        """A transaction was committed: what was registered within it stays."""
+        self._passing.clear()
+
+    def rolled_back(self) -> None:
+        """A transaction is no more, or cannot be committed: what was registered within it is gone, or will be."""
+        for name in self._passing:
+            self._open.pop(name, None)
+        self._passing.clear()
 
     def close_unused(self) -> None:
         """Take away the names that last and show nothing."""
@@ -115,9 +129,8 @@ class View:
             self._windows.forget(self._name)  # first: what is interrupted is registered no more
             with connection.guard() as raw:
                 source = register(raw, self._name, self._table)
-            # The user's ROLLBACK takes away what is registered within a transaction.
-            if self._lasting and source is not None and not connection.transactions.inside:
-                self._window = self._windows.opened(self._name, source)
+            if self._lasting and source is not None:
+                self._window = self._windows.opened(self._name, source, inside=connection.transactions.inside)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         with self._connection.lock:

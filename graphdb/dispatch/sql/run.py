@@ -141,7 +141,7 @@ class SqlStatements:
         connection, transactions = self._state.connection, self._state.transactions
 
         def run() -> None:
-            with connection.guard(ours=False) as raw:
+            with connection.guard() as raw:  # it reads no names: those of ours that last stay
                 raw.execute(sql).fetchall()
 
         word = first_word(sql)

@@ -456,6 +456,7 @@ class State:
     def _committed(self) -> None:
         """A transaction was committed, with what was created in it."""
         self.connection.calls.committed()
+        self.connection.windows.committed()
         self.observed.after_commit()
 
     def rolled_back(self) -> None:
@@ -463,6 +464,7 @@ class State:
         self.observed.rolled_back()
         self._forget()
         self.connection.calls.rolled_back()
+        self.connection.windows.rolled_back()
         self._tables.rolled_back()
         self._wrote = False
 
