@@ -1,9 +1,9 @@
 """A device's memory: one pool within a budget, and an LRU cache of copies that outlive a query.
 
 Everything on the device is allocated from the pool but the pages of large arrays (:mod:`graphdb.gpu.data.pages`), which
-are taken off the pool's limit: so cached copies count against the same budget as a run's own arrays.  CUDA allocates on
-the device that is current in the calling thread, and CuPy's pools speak of that one only: so whatever asks the pool
-here makes this device the current one first.
+are taken off what the pool may have: so cached copies count against the same budget as a run's own arrays.  CUDA
+allocates on the device that is current in the calling thread, and CuPy's pools speak of that one only: so whatever asks
+the pool here makes this device the current one first.
 
 A cached copy (of a partition, a signature column, a candidate set) is identified by its original in host memory: it is
 dropped with the original, and the least recently used copies are evicted first when a run needs memory, but none that a
@@ -102,8 +102,8 @@ class DeviceMemory:
         with self.current():
             free = int(cupy.cuda.runtime.memGetInfo()[0])
             self.budget = min(budget or free, int(free * _SHARE))
-            self.pool = cupy.cuda.MemoryPool()
-            self.pool.set_limit(size=self.budget)
+        block = weakref.WeakMethod(self._block)  # the pool is ours, and does not keep us alive
+        self.pool = cupy.cuda.MemoryPool(lambda size: block()(size))  # type: ignore[misc]
         self._cache: OrderedDict[tuple[str, int], _CachedCopy] = OrderedDict()
         self._lock = threading.RLock()
         self._building: dict[tuple[str, int], threading.RLock] = {}
@@ -143,6 +143,20 @@ class DeviceMemory:
             yield
 
     # --- arrays
+
+    def _block(self, size: int) -> Any:
+        """Take a block from the driver for the pool, which has counted it already.
+
+        A pool that has a limit of its own collects the garbage of the whole process before it says that this is
+        reached: 0.1 s and more beside a large graph, each time that memory is short.
+        """
+        limit = self.budget - self._paged
+        if self.pool.total_bytes() > limit and not self._streaming:
+            self.pool.free_all_blocks()
+        total = int(self.pool.total_bytes())
+        if total > limit:
+            raise self._cupy.cuda.memory.OutOfMemoryError(size, total - size, limit)
+        return self._cupy.cuda.MemoryPointer(self._cupy.cuda.Memory(size), 0)
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
         """A new array, not initialised; evicts cached copies where memory is short.
@@ -334,7 +348,7 @@ class DeviceMemory:
     # --- pages
 
     def take(self, size: int) -> None:
-        """Take so many bytes for pages off the pool's limit, or give them back where ``size`` is negative.
+        """Take so many bytes for pages off what the pool may have, or give them back where ``size`` is negative.
 
         Raises
         ------
@@ -348,10 +362,9 @@ class DeviceMemory:
                     hint='raise the budget, or use device="cpu"',
                 )
             self._paged += size
-            with self.current():
-                if size > 0:
+            if size > 0:
+                with self.current():
                     self.pool.free_all_blocks()  # what the pool has and does not use is the device's no more
-                self.pool.set_limit(size=self.budget - self._paged)
 
     def unused(self, pages: Pages) -> None:
         """Give pages back once no kernel can read them."""

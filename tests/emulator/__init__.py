@@ -128,28 +128,26 @@ class Pool:
 
     current: Pool
 
-    def __init__(self) -> None:
-        self.limits: dict[int, int] = {}
+    def __init__(self, allocator: Callable[[int], object] = int) -> None:
+        self._allocator = allocator
         self.used: dict[int, int] = {}
-        self.most: dict[int, int] = {}
+        self.taken: dict[int, int] = {}
         self.faults: list[str] = []
         self._lock = threading.RLock()
 
-    def set_limit(self, size: int) -> None:
-        """As CuPy's, this and what follows speak of the current device."""
-        self.limits[_current()] = size
-
     def used_bytes(self) -> int:
+        """As CuPy's, this and what follows speak of the current device."""
         return self.used.get(_current(), 0)
 
     def free_bytes(self) -> int:
         return 0
 
     def total_bytes(self) -> int:
-        """The most that was used at a time: CuPy's pool gives nothing back that its limit has room for."""
-        return self.most.get(_current(), 0)
+        """The most that was used at a time, until blocks without use are given back."""
+        return self.taken.get(_current(), 0)
 
-    def free_all_blocks(self) -> None: ...
+    def free_all_blocks(self) -> None:
+        self.taken[_current()] = self.used_bytes()
 
     def malloc(self, size: int) -> int:
         return size
@@ -159,11 +157,7 @@ class Pool:
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         device = _machine.touch()
         with self._lock:
-            used = self.used.get(device, 0)
-            if used + size > self.limits.get(device, 1 << 62):
-                raise OutOfMemoryError
-            self.used[device] = used + size
-            self.most[device] = max(self.most.get(device, 0), used + size)
+            self._take(device, size)
         memory = np.full(size + GUARD + 16, _FRESH, np.uint8)
         start = -memory.ctypes.data % 16
         memory[start + size :] = _FENCE
@@ -174,6 +168,18 @@ class Pool:
             _machine.put(found.ctypes.data, size)
         weakref.finalize(owner, self._free, _machine, memory, start, size, device)
         return found
+
+    def _take(self, device: int, size: int) -> None:
+        """Count so many bytes as used, and have the allocator asked for what was not taken before."""
+        taken, self.used[device] = self.taken.get(device, 0), self.used.get(device, 0) + size
+        if self.used[device] > taken:
+            self.taken[device] = self.used[device]
+            try:
+                self._allocator(size)
+            except OutOfMemoryError:
+                self.used[device] -= size
+                self.taken[device] = taken
+                raise
 
     def _free(self, machine: _Machine, memory: Any, start: int, size: int, device: int) -> None:
         end = start + size
@@ -422,6 +428,8 @@ def _module(memory: int, card: str) -> ModuleType:
     cuda = SimpleNamespace(
         Device=_Device,
         MemoryPool=Pool,
+        Memory=lambda size: size,
+        MemoryPointer=lambda memory, offset: memory,
         Stream=Stream,
         Event=Event,
         using_allocator=_using,

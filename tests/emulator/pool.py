@@ -8,8 +8,8 @@ all of it is free.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
@@ -47,8 +47,8 @@ class _Chunk:
 class PoolOfPieces(emulator.Pool):
     """The pool of one device."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, allocator: Callable[[int], object] = int) -> None:
+        super().__init__(allocator)
         self._chunks: set[_Chunk] = set()
         self._total = 0
 
@@ -72,25 +72,27 @@ class PoolOfPieces(emulator.Pool):
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         with self._lock:
             chunk = self._chunk(-(-size // ROUNDED) * ROUNDED) if size else None
-            with mock.patch.object(self, "limits", {}):
-                found = super().array(shape, dtype)
+            found = super().array(shape, dtype)
         if chunk is not None:
             weakref.finalize(found._owner, self._back, chunk)
         return found
+
+    def _take(self, device: int, size: int) -> None:
+        self.used[device] = self.used.get(device, 0) + size  # chunks are counted apart
 
     def _chunk(self, size: int) -> _Chunk:
         found = min(
             (each for each in self._chunks if each.free and each.size >= size), key=lambda c: c.size, default=None
         )
         if found is None:
-            limit = self.limits.get(0, 1 << 62)
-            if self._total + size > limit:
-                self.free_all_blocks()
-            if self._total + size > limit:
-                raise emulator.OutOfMemoryError
+            self._total += size
+            try:
+                self._allocator(size)
+            except emulator.OutOfMemoryError:
+                self._total -= size
+                raise
             found = _Chunk(size)
             self._chunks.add(found)
-            self._total += size
         if found.size > size:
             self._chunks.add(found.cut(size))
         found.free = False

@@ -117,7 +117,7 @@ def test_a_file_that_says_something_else_is_not_believed(
 
 @EMULATED
 def test_a_card_that_cannot_be_measured_stays_typical(device: Any, folder: Path) -> None:
-    device.memory.pool.set_limit(100)
+    device.memory.budget = 100
     calibration.calibrate(device).join()
     assert device.rates is TYPICAL
 

@@ -230,6 +230,24 @@ def test_copies_make_room_for_a_run(device: Any) -> None:
     assert device.count(plan) == HostExecutor(1).count(plan)
 
 
+def test_a_budget_that_is_reached_takes_back_what_is_not_used_and_no_garbage_is_collected(device: Any) -> None:
+    """A collection takes longer than most runs, beside a large graph; and what has no use goes before copies do."""
+    memory = device.device.memory
+    plan = make_plan(pattern(3, TRIANGLE), random_graph(30, 200))
+    device.count(plan)
+    cached = memory.cached_bytes
+    with device.device.active(), mock.patch.object(gc, "collect") as collected:
+        for number in range(3):  # none has room in what the one before leaves
+            held = memory.empty(memory.budget // 2 + 4096 * number, np.uint8)
+            del held
+        assert memory.cached_bytes == cached
+        with pytest.raises(MemoryLimitError, match="on the device"):
+            memory.empty(memory.budget + 1, np.uint8)
+        assert memory.pool.total_bytes() <= memory.budget
+    assert not collected.called
+    assert device.count(plan) == HostExecutor(1).count(plan)
+
+
 def endless(vertices: int) -> Any:
     """A plan with some 10^17 matches, none of which can be counted without going there."""
     edges = [(i, i + 1, (1,), False) for i in range(7)]
