@@ -78,8 +78,11 @@ def unnested(types: Mapping[str, str]) -> str:
 
 
 def listed(table: arrow.Table) -> tuple[str, dict[str, list[Any]]]:
-    """Return a small table of integers and strings as what can stand after FROM, with its parameters."""
-    types = ("BIGINT" if arrow.is_integer(type) else "VARCHAR" for type in table.schema.types)
+    """Return a small table of numbers and strings as what can stand after FROM, with its parameters."""
+    types = (
+        "BIGINT" if arrow.is_integer(type) else "DOUBLE" if type == arrow.FLOAT64 else "VARCHAR"
+        for type in table.schema.types
+    )
     return unnested(dict(zip(table.column_names, types, strict=True))), table.to_pydict()
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
-from graphdb.common.values.terms import DATATYPE, LANGUAGE, LITERAL_BASE
+from graphdb.common.values.terms import DATATYPE, LANGUAGE, LITERAL_BASE, Kind
 from graphdb.storage.arrays.external_sort import sort_keys
 from graphdb.storage.arrays.spill import SpillArray, SpillFile
 from graphdb.storage.arrays.texts import number_rows
@@ -58,8 +58,8 @@ class Terms(Protocol):
         """What is in named graphs or reified: see :attr:`Batch.others`."""
 
     @property
-    def integers(self) -> Sequence[SpillArray]:
-        """The literals that come first and are their values: see :attr:`Batch.integers`."""
+    def valued(self) -> Sequence[Valued]:
+        """The literals that come first and are their values: see :attr:`Batch.valued`."""
 
     def iris(self) -> Iterator[arrow.Array]:
         """Yield the IRIs and blank nodes in the order of their codes, piece by piece."""
@@ -95,6 +95,26 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True)
+class Valued:
+    """Distinct literals in their canonical form, as their values.
+
+    Attributes
+    ----------
+    kind
+        INTEGER, of xsd:integer; DOUBLE, of xsd:double; DATE, of xsd:date; DATETIME or ZONED, of xsd:dateTime without a
+        time zone, or in UTC.
+    pieces
+        int64[n] each, as the table ``literal`` has them; of DOUBLE float64[n].
+    """
+
+    kind: Kind
+    pieces: list[SpillArray]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.pieces))
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """Distinct terms, and triples of their codes.
 
@@ -114,9 +134,9 @@ class Batch:
     entries
         int64[m, 2] each: the fingerprints and codes of all terms, part by part, where other batches may have some of
         them (see :mod:`graphdb.storage.loaders.terms.unify`).
-    integers
-        int64[n] each: literals of xsd:integer in their canonical form, whose codes come before those of ``literals``;
-        only of a batch that becomes a graph by itself.
+    valued
+        Literals whose codes come before those of ``literals``, one after the other; only of a batch that becomes a
+        graph by itself.
     """
 
     spill: SpillFile
@@ -126,12 +146,12 @@ class Batch:
     triples: list[SpillArray]
     others: Sequence[SpillArray]
     entries: Sequence[SpillArray] = ()
-    integers: list[SpillArray] = field(default_factory=list)
+    valued: list[Valued] = field(default_factory=list)
 
     @property
     def counts(self) -> tuple[int, int]:
         """How many resources and literals it has."""
-        return sum(map(len, self.resources)), sum(map(len, self.integers)) + sum(map(len, self.literals))
+        return sum(map(len, self.resources)), sum(map(len, self.valued)) + sum(map(len, self.literals))
 
     def iris(self) -> Iterator[arrow.Array]:
         """Yield the IRIs and blank nodes, piece by piece."""
@@ -139,7 +159,7 @@ class Batch:
             yield texts.array()
 
     def values(self) -> Iterator[tuple[arrow.Array, arrow.Array, arrow.Array]]:
-        """Yield the literals but for integers, piece by piece."""
+        """Yield the literals that are texts, piece by piece."""
         yield from map(self.literal_columns, self.literals)
 
     @property
@@ -159,7 +179,7 @@ class Batch:
     def forget_terms(self) -> None:
         """Give back the memory that the texts of terms take."""
         self.resources.clear()
-        self.integers.clear()
+        self.valued.clear()
         self.literals.clear()
 
     def forget_triples(self) -> None:

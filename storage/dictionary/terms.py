@@ -17,19 +17,19 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
-from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.common.values.terms import LITERAL_BASE, Kind
 from graphdb.storage.arrays.arrow import LISTED, ArrowViews, unnested
 from graphdb.storage.dictionary import hash_index
 from graphdb.storage.dictionary.known_hashes import KnownHashes
 from graphdb.storage.dictionary.literal_kinds import Kinds
-from graphdb.storage.dictionary.typed_literals import integer_literals, is_short, short_literals, typed_literals
+from graphdb.storage.dictionary.typed_literals import is_short, short_literals, typed_literals, valued_literals
 from graphdb.storage.file.prepared_sql import Insertions, execute
 from graphdb.storage.file.verify import verify_numbers
 
 if TYPE_CHECKING:
     import duckdb
 
-    from graphdb.storage.arrays.spill import SpillArray
+    from graphdb.storage.arrays.batch import Valued
 
 Ids = NDArray[np.int64]
 
@@ -191,7 +191,7 @@ class Numbering:
         iris: Iterable[arrow.Array],
         literals: Iterable[Sequence[arrow.Array]],
         datatypes: set[str | None] | None = None,
-        integers: Sequence[SpillArray] = (),
+        valued: Sequence[Valued] = (),
     ) -> None:
         """Write terms that are distinct and new; they get the next ids, in their order.
 
@@ -205,8 +205,8 @@ class Numbering:
             Lexical forms, datatypes and languages, as :meth:`literals` takes them; the last two as dictionary arrays.
         datatypes
             Those of these literals, where they are known.
-        integers
-            int64[n] each: literals of xsd:integer, in their canonical form; they come before the others.
+        valued
+            Further literals as their values; they come before the others.
         """
         first, notes = self._upcoming("resource"), arrow.dictionary(arrow.INT32, arrow.STRING)
         schema = arrow.schema({"id": arrow.INT64, "iri": arrow.STRING})
@@ -216,10 +216,13 @@ class Numbering:
                 continue
             with self._views.view("_graphdb_terms", terms):
                 self._insert("resource", "SELECT id, iri FROM _graphdb_terms")
-        schema = arrow.schema(dict.fromkeys(("id", "integer"), arrow.INT64))
-        for given in _stream(schema, self._upcoming("literal"), ((numbers(some.get()),) for some in integers)).tables():
-            with self._views.view_or_list("_graphdb_integers", given) as (source, parameters):
-                self._insert("literal", integer_literals(source), parameters)
+        for each in valued:
+            type = arrow.FLOAT64 if each.kind is Kind.DOUBLE else arrow.INT64
+            schema = arrow.schema({"id": arrow.INT64, "value": type})
+            pieces = ((numbers(piece.get()),) for piece in each.pieces)
+            for given in _stream(schema, self._upcoming("literal"), pieces).tables():
+                with self._views.view_or_list(f"_graphdb_{each.kind.name.lower()}", given) as (source, parameters):
+                    self._insert("literal", valued_literals(source, each.kind), parameters)
         first = self._upcoming("literal")
         schema = arrow.schema({"id": arrow.INT64, "lexical": arrow.STRING, "datatype": notes, "language": notes})
         for values in _stream(schema, first, literals).tables():

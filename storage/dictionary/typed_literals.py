@@ -164,12 +164,36 @@ def typed_literals(source: str, datatypes: Collection[str | None] | None = None)
     """
 
 
-def integer_literals(source: str) -> str:
-    """Return SQL for rows ``(id, integer)`` of ``source``, literals of xsd:integer in their canonical form, by names of
-    columns of the table literal: what :func:`typed_literals` reads in their texts.
+_MOMENT = "replace(make_timestamp(value)::VARCHAR, ' ', 'T')"
+_CANONICAL_TEXT = {
+    Kind.DOUBLE: "CASE WHEN isfinite(value) THEN value::VARCHAR WHEN isnan(value) THEN 'NaN'"
+    " WHEN value > 0 THEN 'INF' ELSE '-INF' END",
+    Kind.DATE: "(DATE '1970-01-01' + value::INTEGER)::VARCHAR",
+    Kind.DATETIME: _MOMENT,
+    Kind.ZONED: f"{_MOMENT} || 'Z'",
+}
+"""The lexical forms of values of some kinds, which are within the years 1 to 9999 where they have one."""
+
+_DATATYPES = {
+    Kind.INTEGER: "integer",
+    Kind.DOUBLE: "double",
+    Kind.DATE: "date",
+    Kind.DATETIME: "dateTime",
+    Kind.ZONED: "dateTime",
+}
+
+
+def valued_literals(source: str, kind: Kind) -> str:
+    """Return SQL for rows ``(id, value)`` of ``source``, literals in their canonical form, by names of columns of the
+    table literal: what :func:`typed_literals` reads in their texts.
+
+    ``value`` is what the table has of literals of this kind; see :class:`~graphdb.storage.arrays.batch.Valued`.
     """
-    values = f"'{XSD}integer' AS datatype, {Kind.INTEGER:d} AS kind"
-    return f"BY NAME SELECT id, {values}, integer, integer::DOUBLE AS number FROM {source}"
+    columns = f"id, '{XSD}{_DATATYPES[kind]}' AS datatype, {kind:d} AS kind"
+    if kind is Kind.INTEGER:
+        return f"BY NAME SELECT {columns}, value AS integer, value::DOUBLE AS number FROM {source}"
+    column = "number" if kind is Kind.DOUBLE else "moment"
+    return f"BY NAME SELECT {columns}, {_CANONICAL_TEXT[kind]} AS text, value AS {column} FROM {source}"
 
 
 _INTEGER_DATATYPE, _DOUBLE_DATATYPE, _BOOLEAN_DATATYPE = (XSD + name for name in ("integer", "double", "boolean"))

@@ -162,7 +162,7 @@ class Appender:
 
     def add_new(self, terms: Terms) -> None:
         """Write terms of which none is there, with the next ids, which are their codes; stage their triples."""
-        self.terms.append(terms.iris(), terms.values(), terms.datatypes, terms.integers)
+        self.terms.append(terms.iris(), terms.values(), terms.datatypes, terms.valued)
         terms.forget_terms()
         for spilled in terms.triples:
             self.add_ids(*map(ids, spilled.get().T))

@@ -95,7 +95,7 @@ class BulkWriter:
     def write_terms(self) -> None:
         """Write the dictionary."""
         Numbering(self._connection, self._views, empty=self._empty).append(
-            self._batch.iris(), self._batch.values(), self._batch.datatypes, self._batch.integers
+            self._batch.iris(), self._batch.values(), self._batch.datatypes, self._batch.valued
         )
         self._batch.forget_terms()
 

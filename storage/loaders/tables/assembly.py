@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,13 @@ from graphdb.common import arrow
 from graphdb.common.arrow import strings
 from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.stopping import check_stop
-from graphdb.common.values.terms import DATATYPE, RDF_TYPE, VERTEX
+from graphdb.common.values.terms import DATATYPE, RDF_TYPE, VERTEX, Kind
 from graphdb.storage.arrays.arrow import string_places
-from graphdb.storage.arrays.batch import LITERAL, Batch, Edges, Texts, repeated
-from graphdb.storage.arrays.spill import SpillArray, SpillFile
+from graphdb.storage.arrays.batch import LITERAL, Batch, Edges, Texts, Valued, repeated
+from graphdb.storage.arrays.spill import SpillFile
 from graphdb.storage.arrays.texts import numbered
 from graphdb.storage.loaders.tables import terms, values
-from graphdb.storage.loaders.tables.encoding import INTEGER, Encoded, Encoder, Numbers, Values
+from graphdb.storage.loaders.tables.encoding import VALUED, Encoded, Encoder, Numbers, Values
 from graphdb.storage.loaders.tables.headers import name_iri
 from graphdb.storage.loaders.tables.staging import Sort
 
@@ -59,7 +59,7 @@ class Assembly:
     spill
         What the batch's arrays belong to.
     alone
-        Whether the batch becomes a graph by itself: its integers then need no texts.
+        Whether the batch becomes a graph by itself: its numbers and times then need no texts.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Assembly:
         for table in self._tables:
             self._constants.of(table)
         distinct = _resources(self._constants, iris, self._codes)
-        integers = _integers(dictionaries, self._codes, spill) if alone else []
+        valued = _valued(dictionaries, self._codes, spill) if alone else []
         literals, notes = _literals(connection, dictionaries, self._codes, spill)
         self.batch = Batch(
             spill,
@@ -81,7 +81,7 @@ class Assembly:
             notes,
             [],
             [],
-            integers=integers,
+            valued=valued,
         )
         """All terms, and the triples once they are written."""
 
@@ -187,20 +187,40 @@ def _resources(
     return [distinct, *(iris[sort] for sort in numbered)]
 
 
-def _integers(
-    dictionaries: dict[Sort, arrow.Array], codes: dict[Sort, Codes | int], spill: SpillFile
-) -> list[SpillArray]:
-    """Return the integers, which come before all other literals, and put their codes into ``codes``.
+def _valued(dictionaries: dict[Sort, arrow.Array], codes: dict[Sort, Codes | int], spill: SpillFile) -> list[Valued]:
+    """Return the literals that are handed over as their values, and put their codes into ``codes``.
 
-    There are none where some of their datatype have another type: equal ones of both would be two literals.
+    Of a datatype there are none where some have another type: equal ones of both would be two literals.
     """
-    [*sorts] = (sort for sort in dictionaries if sort.literal and sort.datatype == INTEGER.datatype)
-    if sorts != [INTEGER]:
-        return []
-    data = dictionaries[INTEGER].data
-    assert data is not None
-    codes[INTEGER] = LITERAL
-    return [spill.add(data[begin : begin + _PIECE]) for begin in range(0, len(data), _PIECE)]
+    found: list[Valued] = []
+    literals = [sort for sort in dictionaries if sort.literal]
+    for kind, sort in VALUED.items():
+        if sort not in dictionaries or any(
+            other.datatype == sort.datatype and other not in VALUED.values() for other in literals
+        ):
+            continue
+        data = dictionaries[sort].data
+        assert data is not None
+        if not len(data) or not _is_canonical(kind, data):
+            continue
+        codes[sort] = sum(map(len, found)) | LITERAL
+        wide = data if kind is Kind.DOUBLE else data.astype(np.int64, copy=False)
+        pieces = [spill.add(wide[begin : begin + _PIECE]) for begin in range(0, len(wide), _PIECE)]
+        found.append(Valued(kind, pieces))
+    return found
+
+
+def _is_canonical(kind: Kind, values: NDArray[Any]) -> bool:
+    """Whether the lexical forms of values are what DuckDB writes: of times, from the year 1 to the year 9999."""
+    if kind not in _RANGES:
+        return True
+    first, last = _RANGES[kind]
+    return bool(first <= int(values.min()) and int(values.max()) <= last)
+
+
+_FIRST_DAY, _LAST_DAY = (int(np.datetime64(day).astype(np.int64)) for day in ("0001-01-01", "9999-12-31"))
+_TIMES = _FIRST_DAY * 86_400_000_000, (_LAST_DAY + 1) * 86_400_000_000 - 1
+_RANGES = {Kind.DATE: (_FIRST_DAY, _LAST_DAY), Kind.DATETIME: _TIMES, Kind.ZONED: _TIMES}
 
 
 def _literals(

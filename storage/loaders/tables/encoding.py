@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
-from graphdb.common.values.terms import XSD
+from graphdb.common.values.terms import XSD, Kind
 from graphdb.storage.arrays.texts import Different, is_word, numbered, numbered_texts
 from graphdb.storage.loaders.tables.headers import Column, Mapping
 from graphdb.storage.loaders.tables.staging import Sort, Staged
@@ -28,6 +28,15 @@ NAME = Sort(False, "VARCHAR")
 
 INTEGER = Sort(True, "BIGINT", datatype=f"{XSD}integer")
 """Integers as literals."""
+
+VALUED = {
+    Kind.INTEGER: INTEGER,
+    Kind.DOUBLE: Sort(True, "DOUBLE", datatype=f"{XSD}double"),
+    Kind.DATE: Sort(True, "DATE", datatype=f"{XSD}date"),
+    Kind.DATETIME: Sort(True, "TIMESTAMP", datatype=f"{XSD}dateTime"),
+    Kind.ZONED: Sort(True, "TIMESTAMPTZ", datatype=f"{XSD}dateTime"),
+}
+"""Literals of which the dictionary takes values: see :class:`graphdb.storage.arrays.batch.Valued`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.errors import LoadError
-from graphdb.storage.arrays.batch import LITERAL, Batch, Texts
+from graphdb.storage.arrays.batch import LITERAL, Batch, Texts, Valued
 from graphdb.storage.arrays.spill import SpillArray, SpillFile
 from graphdb.storage.arrays.texts import taken
 from graphdb.storage.loaders.terms import unify_kernels as kernels
@@ -69,7 +69,7 @@ class Union:
             self._translate(number, batch, owned[number])
 
     @property
-    def integers(self) -> Sequence[SpillArray]:
+    def valued(self) -> Sequence[Valued]:
         """None: all literals are texts."""
         return ()
 
