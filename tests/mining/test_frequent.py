@@ -78,8 +78,9 @@ def test_random_graphs(seed: int, directed: bool, monkeypatch: pytest.MonkeyPatc
 def test_larger_graphs_by_the_primitives(seed: int, directed: bool) -> None:
     """Domains over several words of bits, up to five edges, beside enumeration by extension and aggregation."""
     random = np.random.default_rng(seed)
-    graph = brute.random_graph(random, 300, int(random.integers(150, 420)), directed=directed, edge_labels=2, labels=3)
-    support, most = 12, 5
+    edges = int(random.integers(150, 420))
+    graph = brute.random_graph(random, 300, edges, directed=directed, edge_labels=2, labels=3)
+    support, most = edges // 25, 5  # which more than 10 patterns reach
     found = {each.pattern: each.support for each in frequent_patterns(graph, support, most)}
     wanted = {}
     table = EmbeddingTable.of_edges(graph)

@@ -69,6 +69,15 @@ def test_common_neighbours_make_cliques(seed: int) -> None:
         assert table.rows().tolist() == wanted, "in order, too"
 
 
+def test_edges_of_a_label_that_all_have_one_back() -> None:
+    """No pair has an edge of the second label one way only."""
+    graph = MiningGraph.of([0, 1, 1, 3], [1, 0, 2, 2], [1, 1, 0, 0], directed=True)
+    for size in (2, 3, 4):
+        found = aggregation(extended(graph, "vertex", size), graph)
+        shapes = [brute.least(dict(enumerate(p.labels)), p.edges, True) for p in found.patterns]
+        assert dict(zip(shapes, found.counts.tolist(), strict=True)) == brute.induced(graph, size, [0] * len(graph))
+
+
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_patterns_are_those_of_brute_force(seed: int, directed: bool, monkeypatch: pytest.MonkeyPatch) -> None:

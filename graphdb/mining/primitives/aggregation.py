@@ -268,7 +268,8 @@ class _Vertices(_Reader):
         super().__init__(graph, labels, table, table.size)
         states = {codes: state for state, codes in enumerate(graph.codes)}
         turned = [tuple(sorted(code ^ 1 for code in codes)) if graph.directed else codes for codes in graph.codes]
-        self._turned = np.array([0, *(states[codes] + 1 for codes in turned)])
+        # A state that begins those of pairs with more edges may be no pair's own: then nobody asks what it is turned.
+        self._turned = np.array([0, *(states.get(codes, -1) + 1 for codes in turned)])
 
     @property
     def task(self) -> Aggregated:
