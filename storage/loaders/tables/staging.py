@@ -1,8 +1,9 @@
 """Tables as typed columns: DuckDB reads, splits and types a table, Arrow holds what came of it.
 
 Plain tables of vertices and of edges become a graph without being written as lines (:mod:`.assembly`).  What is rare
-goes the way of :mod:`.reader`: named graphs, reifiers, literals that have a row each, blank nodes as ids, durations;
-and so does a table with a bad row, which is found here but reported, or skipped, there.
+goes the way of :mod:`.reader`: named graphs, reifiers, literals that have a row each, blank nodes as ids, lists of
+durations, and those that XML Schema does not have; and so does a table with a bad row, which is found here but
+reported, or skipped, there.
 """
 
 from __future__ import annotations
@@ -41,8 +42,7 @@ _SMALL = {"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}
 _SAMPLE = 2048
 """Rows that show the types of a file's columns, where all others are of these."""
 
-_UNREAD = ("INTERVAL", "TIME")
-"""Stated types whose literals do not all have one datatype, or are distinguished by more than their value."""
+_DURATION = f"{XSD}duration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,15 +256,13 @@ class Staging:
         """Return what the values of a column are, and SQL for them, which fails at a bad row."""
         if column.role:
             return _named(column, given, type, mapping)
-        if type == "INTERVAL" or column.type in _UNREAD:
-            return None
         several = column.list or type.endswith("]")
+        element = terms.element_type(column, type)
+        if "INTERVAL" in (element, column.type):
+            return None if several else _of_durations(given, type, column.stated)
         if not several:
             literal, sql = _literal(given, type, column.stated)
             return literal, _checked(sql, _wrong(given, type, column.stated))
-        element = terms.element_type(column, type)
-        if element == "INTERVAL":
-            return None
         parts = values.values(given, type, mapping.dialect.list_delimiter)
         literal, sql = _literal("x", element, column.stated)
         wrong = _wrong("x", element, column.stated)
@@ -324,6 +322,14 @@ def _literal(given: str, type: str, stated: str | None) -> tuple[Sort, str]:
         return Sort(True, native, datatype=_NATIVE[native]), sql
     text, datatype = values.stated_lexical(given, type, stated)
     return Sort(True, "VARCHAR", datatype=datatype), text
+
+
+def _of_durations(given: str, type: str, stated: str | None) -> tuple[Sort, str] | None:
+    """Return what durations are, and SQL for them, which fails at one that is none of XML Schema's: it is a text."""
+    if stated not in (None, "INTERVAL") or type not in ("INTERVAL", "VARCHAR"):
+        return None
+    text, is_one = values.duration(given, type)
+    return Sort(True, "VARCHAR", datatype=_DURATION), _checked(text, f"NOT ({is_one})")
 
 
 def _wrong(given: str, type: str, stated: str | None) -> str:

@@ -98,7 +98,15 @@ def wrong(value: str, type: str, stated: str) -> str:
         return f"{value} IS NOT NULL AND ({cast} IS NULL{lost})"
     text = f"trim({value})"
     written = f"regexp_full_match({text}, {_text(_WRITTEN[stated])})" if stated in _WRITTEN else "true"
-    return f"{value} IS NOT NULL AND NOT ({written} AND {_of_text(text, stated)} IS NOT NULL)"
+    written = f"{written} AND {_of_text(text, stated)} IS NOT NULL"
+    if stated == "TIME":
+        return f"CASE WHEN {value} IS NULL OR {_is_plain(value)} THEN false ELSE NOT ({written}) END"
+    return f"{value} IS NOT NULL AND NOT ({written})"
+
+
+def _is_plain(text: str) -> str:
+    """SQL for whether a text is a time of day as DuckDB writes it; most are, and patterns take ten times as long."""
+    return f"TRY_CAST({text} AS TIME)::VARCHAR IS NOT DISTINCT FROM {text}"
 
 
 def as_integer(text: str) -> str:
@@ -129,12 +137,26 @@ def of_epoch(value: str, type: str, stated: str) -> str:
 def stated_literal(value: str, type: str, stated: str | None) -> str:
     """SQL for a value as a literal of its stated type, if it has one; it is not :func:`wrong`."""
     if stated == "INTERVAL" and type == "VARCHAR":
-        text = f"trim({value})"
-        is_one = f"regexp_full_match({text}, {_text(_DURATION)}) AND NOT regexp_matches({text}, '[PT]$')"
+        text, is_one = duration(value, type)
         return f"CASE WHEN {is_one} THEN {_as(text, 'duration')} ELSE {literal(value, 'VARCHAR')} END"
     if (stated or type) == "INTERVAL":
         return _duration(value if type == "INTERVAL" else f"TRY_CAST({value} AS INTERVAL)")
     return quoted_literal(*stated_lexical(value, type, stated))
+
+
+def duration(value: str, type: str) -> tuple[str, str]:
+    """SQL for an interval, or a text, as a duration of XML Schema's, and for whether it is one."""
+    if type == "VARCHAR":
+        text = f"trim({value})"
+        return text, f"regexp_full_match({text}, {_text(_DURATION)}) AND right({text}, 1) NOT IN ('P', 'T')"
+    months = f"(12 * datepart('year', {value}) + datepart('month', {value}))"
+    days = f"datepart('day', {value})"
+    micros = f"(60000000 * (60 * datepart('hour', {value}) + datepart('minute', {value})) + datepart('us', {value}))"
+    parts = months, days, micros
+    below, above = (" OR ".join(f"{part} {sign} 0" for part in parts) for sign in ("<", ">"))
+    seconds = f"(abs({micros})::DECIMAL(38, 0) / 1000000)::DECIMAL(38, 6)::VARCHAR"
+    text = f"if({below}, '-', '') || 'P' || abs({months}) || 'M' || abs({days}) || 'DT' || {seconds} || 'S'"
+    return text, f"NOT (({below}) AND ({above}))"
 
 
 def stated_lexical(value: str, type: str, stated: str | None) -> tuple[str, str | None]:
@@ -151,7 +173,7 @@ def stated_lexical(value: str, type: str, stated: str | None) -> tuple[str, str 
     match stated:
         case "TIME":
             whole = f"if(regexp_matches({text}, '^..:..(?:$|[^:])'), {text}[:5] || ':00' || {text}[6:], {text})"
-            return _with_zone(whole), f"{XSD}time"
+            return f"CASE WHEN {_is_plain(value)} THEN {value} ELSE {_with_zone(whole)} END", f"{XSD}time"
         case "TIMESTAMP" | "TIMESTAMPTZ":  # digits beyond microseconds stay as they are written
             fine = f"regexp_matches({text}, '\\.\\d{{7}}')"
             written = _with_zone(f"regexp_replace({text}, ' *([+-]..:?.*|[Zz])?$', '\\1')")
@@ -238,14 +260,9 @@ def _moment(value: str) -> str:
 
 def _duration(value: str) -> str:
     """SQL for an interval as a literal; one whose parts go both ways is no duration of XML Schema's, but a text."""
-    months = f"(12 * datepart('year', {value}) + datepart('month', {value}))"
-    days = f"datepart('day', {value})"
-    micros = f"(60000000 * (60 * datepart('hour', {value}) + datepart('minute', {value})) + datepart('us', {value}))"
-    signs = f"[sign({months}), sign({days}), sign({micros})]"
-    seconds = f"(abs({micros})::DECIMAL(38, 0) / 1000000)::DECIMAL(38, 6)::VARCHAR"
-    text = f"if(-1 IN {signs}, '-', '') || 'P' || abs({months}) || 'M' || abs({days}) || 'DT' || {seconds} || 'S'"
+    text, is_one = duration(value, "INTERVAL")
     plain = f"'\"' || {value}::VARCHAR || '\"'"
-    return f"CASE WHEN -1 IN {signs} AND 1 IN {signs} THEN {plain} ELSE {_as(text, 'duration')} END"
+    return f"CASE WHEN {is_one} THEN {_as(text, 'duration')} ELSE {plain} END"
 
 
 def _as(text: str, datatype: str) -> str:

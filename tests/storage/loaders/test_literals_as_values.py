@@ -133,3 +133,69 @@ def test_values_beside_texts_and_integers(tmp_path: Any) -> None:
             (Kind.DATE, 28),
             (Kind.DATETIME, 60),
         ]
+
+
+CLOCKS = {
+    "12:30:05": "12:30:05",
+    "00:00:00": "00:00:00",
+    "24:00:00": "24:00:00",
+    "12:30": "12:30:00",
+    "12:30:05.5": "12:30:05.5",
+    "12:30:05.500": "12:30:05.500",
+    "12:30:05.123456789": "12:30:05.123456789",
+    "12:30:05+02": "12:30:05+02:00",
+    "12:30z": "12:30:00Z",
+    " 12:30:05-0330 ": "12:30:05-03:30",
+}
+"""Times of day, and their lexical forms."""
+
+SPANS = ["P1Y2M", "-P3DT4H", "PT0.5S", "P1D", "PT36H", "P0M"]
+"""Durations of XML Schema's."""
+
+
+def test_times_of_day_and_durations_as_they_are_written(tmp_path: Any) -> None:
+    path = tmp_path / "data.csv"
+    spans = [SPANS[i % len(SPANS)] for i in range(len(CLOCKS))]
+    path.write_text(
+        "\n".join([":ID,t:time,d:duration", *map(",".join, zip("abcdefghij", CLOCKS, spans, strict=True)), "k,,"])
+    )
+    with graphdb.connect(threads=1) as db:
+        db.load(str(path), label="P")
+        found = db.sql("SELECT lexical, datatype FROM _graphdb.literal ORDER BY id").fetchall()
+        assert found == [(text, f"{XSD}time") for text in CLOCKS.values()] + [
+            (text, f"{XSD}duration") for text in SPANS
+        ]
+        bad = tmp_path / "bad.csv"
+        for text in ("25:00:00", "12", "12:30:61", "1:30:00"):
+            bad.write_text(f":ID,t:time\nx,{text}\n")
+            with pytest.raises(graphdb.LoadError, match="no time of day"):
+                db.load(str(bad))
+
+
+@pytest.mark.parametrize(("copies", "beside"), [(1, []), (30, []), (1, ["1 month -1 day"]), (1, ["-1 days 2 hours"])])
+def test_intervals(copies: int, beside: list[str]) -> None:
+    texts = {
+        "1 year 2 months 3 days 04:05:06.5": "P14M3DT14706.500000S",
+        "-90 minutes": "-P0M0DT5400.000000S",
+        "0 days": "P0M0DT0.000000S",
+        "30 days": "P0M30DT0.000000S",
+        "1 month": "P1M0DT0.000000S",
+        "-1 microseconds": "-P0M0DT0.000001S",
+    }
+    values = ", ".join(["(NULL)", *(f"('{text}')" for text in [*texts, *beside] * copies)])
+    with graphdb.connect(threads=1) as db:
+        found = rows(db, values, "INTERVAL")
+        plain = [db.sql(f"SELECT (INTERVAL '{text}')::VARCHAR").fetchone()[0] for text in beside]
+    expected = [(text, f"{XSD}duration", Kind.TEMPORAL, None, None, None) for text in texts.values()]
+    expected += [(text, None, Kind.STRING, None, None, None) for text in plain]
+    assert found == sorted(expected, key=lambda row: row[0])
+
+
+def test_edges_with_durations_have_no_reifiers(tmp_path: Any) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(":START_ID,:END_ID,d:duration,t:localtime\na,b,P1Y,10:00\na,b,PT1S,11:00:00\nb,a,,\n")
+    with graphdb.connect(threads=1) as db:
+        db.load(str(path), type="KNOWS")
+        assert db.sql("SELECT count(*) FROM _graphdb.reifier").fetchall() == [(0,)]
+        assert db.query("MATCH ()-[e]->() RETURN toString(e.d), toString(e.t) ORDER BY e.t").fetchall() == [
+            ("P1Y", "10:00"), ("PT1S", "11:00"), (None, None)]  # fmt: skip
