@@ -45,7 +45,13 @@ def db(moments: list[datetime]) -> Iterator[graphdb.Database]:
 def _check(db: graphdb.Database, text: str) -> None:
     """A query has the rows that it has where Python computes its expressions, and Python computes none of them."""
     used = {name: ARGUMENTS[name] for name in re.findall(r"\$(\w+)", text)}
-    assert _shown(db.query(text, used).fetchall()) == _shown(in_python(db, text, used)), text
+    _expect(db, text, in_python(db, text, used))
+
+
+def _expect(db: graphdb.Database, text: str, rows: list[tuple[Any, ...]]) -> None:
+    """A query has these rows, and Python computes none of its expressions."""
+    used = {name: ARGUMENTS[name] for name in re.findall(r"\$(\w+)", text)}
+    assert _shown(db.query(text, used).fetchall()) == _shown(rows), text
     plan = "\n".join(line for (line,) in db.query(f"EXPLAIN {text}", used).fetchall())
     assert "computed in Python" not in plan, text
 
@@ -110,9 +116,10 @@ ARGUMENTS = {
 @pytest.mark.parametrize("given", ["e.at", "e.utc"])
 def test_expressions_are_what_the_evaluator_says(db: graphdb.Database, given: str) -> None:
     """Every operation of points in time, and not one row of it in Python."""
-    for expression in EXPRESSIONS:
-        value = expression.replace("{0}", given)
-        _check(db, f"MATCH (e:E) RETURN e.k, {value} ORDER BY e.k")
+    asked = [expression.replace("{0}", given) for expression in EXPRESSIONS]
+    rows = in_python(db, f"MATCH (e:E) RETURN e.k, {', '.join(asked)} ORDER BY e.k", ARGUMENTS)  # at once: less time
+    for number, value in enumerate(asked, 1):
+        _expect(db, f"MATCH (e:E) RETURN e.k, {value} ORDER BY e.k", [(row[0], row[number]) for row in rows])
 
 
 @pytest.mark.parametrize("given", ["e.at", "e.utc"])

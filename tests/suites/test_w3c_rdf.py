@@ -18,7 +18,7 @@ import pytest
 
 from graphdb.common.errors import LoadError
 from graphdb.storage.catalog import Catalog
-from graphdb.storage.file.prepared_sql import execute_script, filled
+from graphdb.storage.file.prepared_sql import execute, execute_script, filled
 from graphdb.storage.loaders.load import load
 from graphdb.storage.loaders.sources import Options
 
@@ -43,34 +43,54 @@ def _cases(*kinds: str) -> list[Any]:
     ]
 
 
+class _Database:
+    """A database, which a file is loaded into at a time."""
+
+    def __init__(self) -> None:
+        self.connection = duckdb.connect(config={"threads": 1})  # files are small
+        self._catalog = Catalog(self.connection, in_memory=True)
+        self._catalog.create()
+        tables = self.connection.execute("SELECT table_name FROM duckdb_tables() WHERE schema_name = '_graphdb'")
+        self._tables = [table for (table,) in tables.fetchall() if table not in ("meta", "prefix")]
+        self._filled: list[str] | None = []
+
+    def load(self, case: dict[str, Any]) -> None:
+        """Load the file of a test."""
+        self._filled = None
+        load(self.connection, self._catalog, SUITE / case["file"], Options(base=case["base"]))
+
+    def filled(self) -> list[str]:
+        """Return which tables have rows, of those that a load fills."""
+        if self._filled is None:
+            self._filled = filled(self.connection, *self._tables)
+        return self._filled
+
+    def rows(self, table: str, columns: str, joined: str = "") -> list[Any]:
+        """Return rows of a table, and what is joined with it."""
+        if table not in self.filled():
+            return []
+        return execute(self.connection, f"SELECT {columns} FROM _graphdb.{table} {joined}").fetchall()
+
+    def clear(self) -> None:
+        """Take all that was loaded out of it."""
+        if written := self.filled():
+            tables = (f"TRUNCATE _graphdb.{table}" for table in written)
+            execute_script(self.connection, "; ".join(["BEGIN", *tables, "COMMIT"]))
+            self._filled = []
+
+
 @functools.cache
-def _database() -> tuple[duckdb.DuckDBPyConnection, Catalog]:
+def _database() -> _Database:
     """One database for all."""
-    connection = duckdb.connect()
-    catalog = Catalog(connection, in_memory=True)
-    catalog.create()
-    return connection, catalog
-
-
-@functools.cache
-def _tables() -> list[str]:
-    """The tables of the graph that a test empties."""
-    tables = _database()[0].execute("SELECT table_name FROM duckdb_tables() WHERE schema_name = '_graphdb'").fetchall()
-    return [table for (table,) in tables if table not in ("meta", "prefix")]
+    return _Database()
 
 
 @pytest.fixture
-def database() -> Iterator[tuple[duckdb.DuckDBPyConnection, Catalog]]:
+def database() -> Iterator[_Database]:
     """The database, empty; what is in it afterwards is taken out of it."""
-    connection, catalog = _database()
-    yield connection, catalog
-    written = filled(connection, *_tables())
-    if written:
-        execute_script(connection, "; ".join(["BEGIN", *(f"TRUNCATE _graphdb.{table}" for table in written), "COMMIT"]))
-
-
-def _load(case: dict[str, Any], database: tuple[duckdb.DuckDBPyConnection, Catalog]) -> None:
-    load(*database, SUITE / case["file"], Options(base=case["base"]))
+    found = _database()
+    yield found
+    found.clear()
 
 
 def _name(case: dict[str, Any]) -> str:
@@ -78,9 +98,9 @@ def _name(case: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("case", _cases("positive", "eval", "c14n"))
-def test_positive(case: dict[str, Any], database: tuple[duckdb.DuckDBPyConnection, Catalog]) -> None:
+def test_positive(case: dict[str, Any], database: _Database) -> None:
     """The file loads; where the suite states a result, it is the graph in the database, blank nodes renamed."""
-    _load(case, database)
+    database.load(case)
     pyoxigraph = pytest.importorskip("pyoxigraph")
     result = SUITE / (case["result"] or case["file"])
     if not case["result"] and case["kind"] != "eval":
@@ -89,7 +109,7 @@ def test_positive(case: dict[str, Any], database: tuple[duckdb.DuckDBPyConnectio
     expected = pyoxigraph.Dataset(
         _lower(quad, pyoxigraph) for quad in pyoxigraph.parse(result.read_bytes(), format, base_iri=case["base"])
     )
-    found = pyoxigraph.Dataset(_quads(database[0], pyoxigraph))
+    found = pyoxigraph.Dataset(_quads(database, pyoxigraph))
     for dataset in (expected, found):
         dataset.canonicalize(pyoxigraph.CanonicalizationAlgorithm.UNSTABLE)
     if _name(case) in LIBRARY:
@@ -108,10 +128,10 @@ def test_the_list_names_tests(index: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", _cases("negative"))
-def test_negative(case: dict[str, Any], database: tuple[duckdb.DuckDBPyConnection, Catalog]) -> None:
+def test_negative(case: dict[str, Any], database: _Database) -> None:
     with pytest.raises(LoadError):
-        _load(case, database)
-    assert database[0].execute("SELECT count(*) FROM main.triples").fetchall() == [(0,)]
+        database.load(case)
+    assert database.filled() == []
 
 
 def _lower(quad: Any, pyoxigraph: Any) -> Any:
@@ -127,43 +147,41 @@ def _lower(quad: Any, pyoxigraph: Any) -> Any:
     return pyoxigraph.Quad(quad.subject, quad.predicate, lower(quad.object), quad.graph_name)
 
 
-def _quads(connection: duckdb.DuckDBPyConnection, pyoxigraph: Any) -> list[Any]:
+def _quads(database: _Database, pyoxigraph: Any) -> list[Any]:
     """All that the database holds, as the library's quads."""
     terms: dict[int, Any] = {}
-    for number, iri in connection.execute("FROM _graphdb.resource").fetchall():
+    for number, iri in database.rows("resource", "id, iri"):
         if iri.startswith("<<("):
             [quad] = pyoxigraph.parse(f"<e:s> <e:p> {iri} .", pyoxigraph.RdfFormat.N_TRIPLES)
             terms[number] = quad.object
         else:
             blank = iri.startswith("_:")
             terms[number] = pyoxigraph.BlankNode(iri[2:]) if blank else pyoxigraph.NamedNode(iri)
-    for number, text, datatype, language in connection.execute(
-        "SELECT id, lexical, datatype, language FROM _graphdb.literal"
-    ).fetchall():
+    for number, text, datatype, language in database.rows("literal", "id, lexical, datatype, language"):
         if language:
             tag, _, direction = language.partition("--")
             way = {"ltr": pyoxigraph.BaseDirection.LTR, "rtl": pyoxigraph.BaseDirection.RTL}.get(direction)
             terms[number] = pyoxigraph.Literal(text, language=tag, direction=way)
         else:
             terms[number] = pyoxigraph.Literal(text, datatype=pyoxigraph.NamedNode(datatype) if datatype else None)
-    named = connection.execute("SELECT subject, label, object, graph FROM _graphdb.quad").fetchall()
+    named = database.rows("quad", "subject, label, object, graph")
     in_graphs = {row[:3] for row in named}
-    rows = connection.execute("SELECT subject, label, object FROM _graphdb.triple").fetchall()
+    rows = database.rows("triple", "subject, label, object")
     quads = [pyoxigraph.Quad(*(terms[i] for i in row)) for row in rows if row not in in_graphs]
     terms[-1] = pyoxigraph.DefaultGraph()
     quads += [pyoxigraph.Quad(*(terms[i] for i in row)) for row in named]
     reifies = pyoxigraph.NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies")
-    for reifier, graph, *edge in connection.execute(
-        "SELECT reifier, coalesce(graph, -1), subject, label, object FROM _graphdb.reifier "
-        "LEFT JOIN _graphdb.edge_graph USING (label, subject, object, ordinal)"
-    ).fetchall():
+    for reifier, graph, *edge in database.rows(
+        "reifier",
+        "reifier, coalesce(graph, -1), subject, label, object",
+        "LEFT JOIN _graphdb.edge_graph USING (label, subject, object, ordinal)",
+    ):
         triple = pyoxigraph.Triple(*(terms[i] for i in edge))
         quads.append(pyoxigraph.Quad(terms[reifier], reifies, triple, terms[graph]))
     quads += [
         pyoxigraph.Quad(terms[reifier], terms[key], terms[value])
-        for reifier, key, value in connection.execute(
-            "SELECT reifier, key, value FROM _graphdb.reifier JOIN _graphdb.edge_property "
-            "USING (label, subject, object, ordinal)"
-        ).fetchall()
+        for reifier, key, value in database.rows(
+            "reifier", "reifier, key, value", "JOIN _graphdb.edge_property USING (label, subject, object, ordinal)"
+        )
     ]
     return quads

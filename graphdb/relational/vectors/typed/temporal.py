@@ -1,6 +1,6 @@
 """Dates, points in time and durations as columns: their parts, and what lies between them.
 
-The parts of a day are looked up in tables of a part of the calendar each, which are made once.
+Parts of days are looked up in tables of a part of the calendar each, which are made once; few are computed.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ _INSTANT = arrow.DataType("tsu:UTC")
 _TABLE = 1 << 16
 """Days of a table."""
 
+_FEW = 512
+"""Fewer days for each table that they lie in are computed: making a table takes as long as computing 65,536."""
+
 _TABLES = 64
 """Tables that stay, of 512 KB each: four parts of all years from 1 to 9999 are 56 times that."""
 
@@ -71,6 +74,8 @@ def _looked_up(part: Callable[[Ints], Ints], days: Ints, valid: NDArray[np.bool_
     first, last = int(days.min()), int(days.max())
     require(first >= _FIRST_DAY and last <= _LAST_DAY)
     begin, end = first // _TABLE, last // _TABLE
+    if len(days) < _FEW * (end - begin + 1):
+        return part(days)
     tables = [_table(part, number) for number in range(begin, end + 1)]
     return (tables[0] if len(tables) == 1 else np.concatenate(tables))[days - begin * _TABLE]
 
