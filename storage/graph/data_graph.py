@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 from graphdb.storage.arrays.sorted_sets import both, each_once
 from graphdb.storage.graph.changes import Changes, ends_of, moved_column, subjects_of
 from graphdb.storage.graph.degree_sketch import OUT, DegreeSketch
-from graphdb.storage.graph.derived.closure import Closure, Forest, closure_of, fits, forest_of, without_self
+from graphdb.storage.graph.derived.closure import (
+    Closure,
+    Forest,
+    Tops,
+    closure_of,
+    fits,
+    forest_of,
+    partition_of_paths,
+    without_self,
+)
 from graphdb.storage.graph.derived.edge_subset import is_one_label
 from graphdb.storage.graph.derived.orientation import Oriented, orient
 from graphdb.storage.graph.derived_structures import QUICK, DerivedStructures
@@ -130,20 +139,21 @@ class DataGraph(DerivedStructures):
         if self.has_partition(labels, direction):
             return None
         if (closure := _closure_in(labels)) is not None and direction != "both":
-            if closure.low == 1 and (whole := self._with_self(closure, direction)) is not None:
+            if (whole := self._with_self(closure, direction)) is not None:
                 return self.derived(key, lambda: np.diff(whole.offsets) - 1)
-            forest = self.forest(closure.label)
-            return self.derived(key, lambda: forest.lengths(closure, direction))
+            paths = self._paths(closure)
+            return self.derived(key, lambda: paths.lengths(closure, direction))
         if self.has_partition(labels, opposite) and (other := self.partition(labels, opposite)).layer != "spans":
             return self.derived(key, lambda: np.bincount(other.neighbours))
         return None
 
-    def closure(self, label: int, low: int, high: int | None) -> int | None:
+    def closure(self, label: int, low: int, high: int | None, within: int | None = None) -> int | None:
         """The number of an edge label's transitive closure, to be used as an edge label is; None where it has none.
 
         It has one where two vertices are joined by at most one path of that label, and where it is not too large.
+        ``within`` is a vertex label: then no vertex with that label may be above another one in the forest.
         """
-        number = Closure(label, low, high).number
+        number = Closure(label, low, high, within).number
         known = self.source.statistics(label)
         if number is None or not known.triples or min(known.max_out_degree, known.max_in_degree) > 1:
             return None
@@ -152,16 +162,35 @@ class DataGraph(DerivedStructures):
             forest, share = self.forest(label), self.memory_budget_bytes // 4
             if not len(forest.parents):
                 return np.array([False])
+            if within is not None:  # it has no more pairs than there are vertices
+                return np.array([len(self._tops(label, within).tops) > 0])
             return np.array([fits(forest.pairs(low, high), low, self.resources, known.triples, share)])
 
         return number if self.derived(("closure fits", number), build)[0] else None
+
+    def upwards(self, label: int) -> Direction:
+        """The direction in which an edge label would lead to parents, if it was a forest."""
+        return "out" if self.source.statistics(label).max_out_degree <= 1 else "in"
+
+    def _tops(self, label: int, within: int) -> Tops:
+        """Which vertex with a vertex label is above each vertex of a forest; of none where a vertex has several."""
+
+        def build() -> Tops:
+            forest, members = self.forest(label), self.members(within)
+            return self._derive(self.resources, lambda: forest.tops(members))
+
+        return self._cached(("tops", label, within), build)
+
+    def _paths(self, closure: Closure) -> Forest | Tops:
+        """What a closure that there is consists of."""
+        return self.forest(closure.label) if closure.within is None else self._tops(closure.label, closure.within)
 
     def forest(self, label: int) -> Forest:
         """An edge label as a forest; one without parents where it is none."""
 
         def build() -> Forest:
             ends = self._edges_of(label)
-            upwards: Direction = "out" if self.source.statistics(label).max_out_degree <= 1 else "in"
+            upwards = self.upwards(label)
             children, above = ends if upwards == "out" else ends[::-1]
             return self._derive(n, lambda: forest_of(children, above, upwards, n, self.dtype))
 
@@ -321,7 +350,10 @@ class DataGraph(DerivedStructures):
             if (subset := self._subset_in(labels)) is not None:
                 return np.array([subset.loops])
             if (closure := _closure_in(labels)) is not None:  # of a forest: only paths without edges are loops
-                return np.array([closure.low == 0 and self.resources > 0])
+                within = closure.within
+                return np.array(
+                    [closure.low == 0 and (self.resources if within is None else len(self.members(within))) > 0]
+                )
             return np.array([any(np.any(np.equal(*self.source.edges(label))) for label in labels)])
 
         return bool(self.derived(("loops", labels), find)[0])
@@ -352,18 +384,18 @@ class DataGraph(DerivedStructures):
     def _build(self, labels: tuple[int, ...] | None, direction: Direction) -> Partition:
         found: Ints | int
         if labels is not None and (closure := _closure_in(labels)) is not None:
-            forest, (number,) = self.forest(closure.label), labels
-            if closure.low == 1 and (whole := self._with_self(closure, direction)) is not None:
+            paths, (number,) = self._paths(closure), labels
+            if (whole := self._with_self(closure, direction)) is not None:
                 return self._derive(
                     len(whole.neighbours), lambda: self._in_layer(lambda layer: without_self(whole, layer))
                 )
             counted = self._cache.get(("derived", "neighbours", labels, direction))
             lengths = None if counted is None else counted[0]
             return self._derive(
-                len(forest.parents),
+                self.resources,
                 lambda: self._in_layer(
-                    lambda layer: forest.partition(
-                        closure, number, direction, self.vertices, self.dtype, layer, lengths
+                    lambda layer: partition_of_paths(
+                        paths, closure, number, direction, self.vertices, self.dtype, layer, lengths
                     )
                 ),
             )
@@ -381,7 +413,9 @@ class DataGraph(DerivedStructures):
         return self._partition_of(found, s, o, direction)
 
     def _with_self(self, closure: Closure, direction: Direction) -> Partition | None:
-        """The partition of the same closure with paths without edges, too, if it is in memory and is of use."""
+        """The partition of the same closure with paths without edges, too, if it is in memory and of use."""
+        if closure.low != 1 or closure.within is not None:
+            return None
         number = Closure(closure.label, 0, closure.high).number
         cached = self._cache.get(("partition", (number,), direction))
         return cached[0] if cached is not None and cached[0].layer == "direct" and direction != "both" else None

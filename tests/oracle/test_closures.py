@@ -158,6 +158,24 @@ def test_paths_after_an_update(graph: tuple[Edges, Edges], length: tuple[int, in
         assert Counter(database.query(text).fetchall()) == +trails(after, length)
 
 
+@SOME
+@given(graphs(), lengths, st.integers(0, COUNT - 1), st.booleans())
+def test_paths_to_a_label_after_vertices_get_it(
+    graph: tuple[Edges, Edges], length: tuple[int, int | None], a: int, gone: bool
+) -> None:
+    """Of vertices with a label, one more may be above another one, or none any more."""
+    up, other = graph
+    text = f"MATCH (x:N)-[:U{text_of(length)}]->(y:Even) RETURN x.id, y.id"
+    back = f"MATCH (x:Even)-[:U{text_of(length)}]->(y:N) WHERE y.id >= 0 RETURN x.id, y.id"
+    found = trails(up, length)
+    with created(up, other) as database:
+        for even in ({0, 2, 4, 6}, {0, 2, 4, 6} - {a} if gone else {0, 2, 4, 6, a}):
+            for asked_for, end in ((text, 1), (back, 0)):
+                rows = {pair: n for pair, n in found.items() if pair[end] in even}
+                assert Counter(database.query(asked_for).fetchall()) == Counter(rows), asked_for
+            database.query(f"MATCH (n:N {{id: $a}}) {'REMOVE' if gone else 'SET'} n:Even", a=a)
+
+
 @pytest.fixture
 def thread() -> Iterator[graphdb.Database]:
     """Messages that answer each other, in forums."""
@@ -181,6 +199,28 @@ def test_a_path_is_matched_from_its_bound_end(thread: graphdb.Database) -> None:
     assert "(m)-[:REPLY_OF*0..]->" in plan
     assert "REPLY_OF*0.. is reachability: at most one path of these edges joins two vertices" in plan
     assert "paths _paths" not in plan
+
+
+def test_of_a_long_chain_a_path_to_what_is_once_above_is_an_edge() -> None:
+    """All pairs that a chain joins are too many; each vertex with the one that begins it is one."""
+    with graphdb.connect() as database:
+        database.query("UNWIND range(0, 5999) AS i CREATE (:N {id: i})")
+        database.query("MATCH (m:N), (n:N) WHERE m.id = n.id + 1 CREATE (m)-[:REPLY_OF]->(n)")
+        database.query("MATCH (n:N) WHERE n.id = 0 SET n:First")
+        edge = "REPLY_OF*0.. is reachability"
+        for text, count in (
+            ("MATCH (m:N)-[:REPLY_OF*0..]->(:First) RETURN count(m)", 6_000),
+            ("MATCH (:First)<-[:REPLY_OF*0..]-(m:N) RETURN count(m)", 6_000),
+            ("MATCH (m:N)-[:REPLY_OF*0..]->(n), (n:First&N) RETURN count(m)", 6_000),
+            ("MATCH (m:N)-[:REPLY_OF*1..9]->(:N:First) RETURN count(m)", 9),
+        ):
+            assert database.query(text).fetchall() == [(count,)]
+            assert edge.replace("*0..", "*1..9" if count == 9 else "*0..") in database.explain(text)
+        assert edge not in database.explain("MATCH (m:N)-[:REPLY_OF*0..]->(:N) RETURN count(m)")
+        database.query("MATCH (n:N {id: 1}) SET n:First")
+        text = "MATCH (m:N)-[:REPLY_OF*0..]->(:First) WHERE m.id < 3 RETURN count(m)"
+        assert database.query(text).fetchall() == [(1 + 2 + 2,)]
+        assert edge not in database.explain(text)
 
 
 def test_a_path_that_is_searched_for_starts_at_its_bound_end(thread: graphdb.Database) -> None:

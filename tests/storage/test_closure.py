@@ -13,6 +13,7 @@ from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.changes import Changes
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.degree_sketch import IN, OUT, DegreeSketch
+from graphdb.storage.graph.derived.closure import Closure, closure_of
 from tests.fuzz import scaled
 
 TYPE, LABEL, OTHER = 0, 1, 2
@@ -106,6 +107,50 @@ def test_a_forest_has_the_closure_of_its_paths(forest: Any, length: Any, layer: 
     assert pairs_of(beside, number, "in") == sorted((b, a) for a, b in want)
 
 
+@settings(max_examples=scaled(120), deadline=None)
+@given(forests, lengths, st.sets(st.integers(4, RESOURCES - 1)), st.sampled_from(["direct", "hashed", None]))
+def test_a_closure_within_a_label_has_the_paths_to_its_vertices(
+    forest: Any, length: Any, members: set[int], layer: Any
+) -> None:
+    """Where two of them are above one vertex there is none."""
+    edges, (low, high) = edges_of(forest), length
+    if not edges:
+        return
+    rows = [(a, LABEL, b) for a, b in edges] + [(a, TYPE, CLASS) for a in members]
+    s, p, o = zip(*rows, strict=True)
+    graph = DataGraph(ArraySource(s, p, o, RESOURCES, 2, TYPE), layer=layer)
+    upwards = graph.upwards(LABEL) == "out"
+    above = {pair if upwards else pair[::-1] for pair in paths(edges, 0, 99)}
+    several = any(a != b and a in members and b in members for a, b in above)
+    number = graph.closure(LABEL, low, high, CLASS)
+    if several:
+        assert number is None
+        return
+    assert number is not None
+    assert number != graph.closure(LABEL, low, high)
+    want = {pair for pair in paths(edges, low, 99 if high is None else high) if pair[1 if upwards else 0] in members}
+    starts, ends = (Counter(pair[i] for pair in want) for i in (0, 1))
+    known = graph.statistics((number,))  # without a partition
+    assert (known.triples, known.subjects, known.objects) == (len(want), len(starts), len(ends))
+    assert pairs_of(graph, number, "out") == sorted(want)
+    assert pairs_of(graph, number, "in") == sorted((b, a) for a, b in want)
+    assert pairs_of(graph, number, "both") == sorted({*want, *((b, a) for a, b in want)})
+    assert graph.has_loops((number,)) == any(a == b for a, b in want)
+
+
+def test_numbers_say_what_they_are_the_closure_of() -> None:
+    for label in (0, 7, (1 << 23) - 1, 1 << 32):
+        for low, high in ((0, None), (1, 3), (62, 62)):
+            for within in (None, 0, 9, (1 << 24) - 1):
+                closure = Closure(label, low, high, within)
+                if within is None or label < 1 << 23:
+                    assert closure.number is not None
+                    assert closure_of(closure.number) == closure
+                else:
+                    assert closure.number is None
+    assert Closure(1, 0, None, 1 << 24).number is None
+
+
 any_edges = st.sets(st.tuples(st.integers(4, 10), st.integers(4, 10)), min_size=1, max_size=8)
 
 
@@ -133,12 +178,14 @@ def test_a_long_chain_has_none_and_short_steps_along_it_have() -> None:
 
 
 @settings(max_examples=scaled(80), deadline=None)
-@given(forests, lengths, st.integers(0, 3), st.booleans())
-def test_closures_follow_changes(forest: Any, length: Any, new: int, touched: bool) -> None:
+@given(forests, lengths, st.integers(0, 3), st.booleans(), st.sampled_from([None, CLASS]), st.booleans())
+def test_closures_follow_changes(
+    forest: Any, length: Any, new: int, touched: bool, within: int | None, labelled: bool
+) -> None:
     """After vertices and edges came, the closure is the one that is derived from nothing."""
     edges, (low, high) = edges_of(forest), length
     before = graph_of(edges)
-    number = before.closure(LABEL, low, high)
+    number = before.closure(LABEL, low, high, within)
     if number is None:
         return
     for direction in ("out", "in"):
@@ -146,10 +193,14 @@ def test_closures_follow_changes(forest: Any, length: Any, new: int, touched: bo
     added = [(OTHER, 4, RESOURCES + i) for i in range(new)]
     if touched and forest[2]:
         added += [(LABEL, RESOURCES + i, 4) for i in range(new)]
+    if labelled:
+        added += [(TYPE, RESOURCES + i, CLASS if i == 1 else OTHER) for i in range(new)]
     rows = [(a, LABEL, b) for a, b in edges] + [(v, TYPE, CLASS) for v in range(4, RESOURCES, 3)]
     s, p, o = zip(*rows, *((a, label, b) for label, a, b in added), strict=True)
     fresh, after = (DataGraph(ArraySource(s, p, o, RESOURCES + new, 2, TYPE)) for _ in range(2))
     after.follow(before, [Changes(added=np.array(added, np.int64).reshape(-1, 3))])
-    assert after.closure(LABEL, low, high) == fresh.closure(LABEL, low, high) == number
-    for direction in ("out", "in"):
+    found = fresh.closure(LABEL, low, high, within)
+    assert after.closure(LABEL, low, high, within) == found
+    assert found == number or (labelled and within is not None)
+    for direction in ("out", "in") if found == number else ():
         assert pairs_of(after, number, direction) == pairs_of(fresh, number, direction)

@@ -4,7 +4,8 @@ A message replies to one message, a part belongs to one whole: ``(m)-[:REPLY_OF*
 between two ends, so that trails and reachability are the same.  The planner orders such an edge with all others of the
 pattern, from whichever end is selective, and what matches single edges (joins, OPTIONAL MATCH, subqueries, counts
 without enumeration) takes it as it is.  Whether an edge label is so, the data graph says
-(:mod:`graphdb.storage.graph.derived.closure`).
+(:mod:`graphdb.storage.graph.derived.closure`), with what the pattern says of the end that is above the other: of all
+messages that one replies to, one is a post.
 """
 
 from __future__ import annotations
@@ -99,7 +100,26 @@ class _Closures:
         repeat = edge.repeat
         if repeat.low == 0 and (self._to_literals or not any(_is_said(end, self._said) for end in ends)):
             return edge  # of 0 edges, the ends may be what no edge of the label is at
-        return replace(edge, closure=self._snapshot.graph.closure(label, repeat.low, repeat.high))
+        graph = self._snapshot.graph
+        upper = ends[(graph.upwards(label) == "out") == (edge.direction is ast.Direction.OUT)]
+        for within in (*self._vertex_labels(upper, patterns), None):
+            if (closure := graph.closure(label, repeat.low, repeat.high, within)) is not None:
+                return replace(edge, closure=closure)
+        return edge
+
+    def _vertex_labels(self, node: ast.NodePattern, patterns: _Patterns) -> list[int]:
+        """Return the vertex labels that a clause's patterns say a vertex has."""
+        names = self._snapshot.names
+        if names.with_subclasses:
+            return []
+        nodes = [node]
+        if node.variable is not None:
+            nodes += (each for path in patterns for each in path.nodes if each.variable == node.variable)
+        with suppress(BindError):
+            chains = [names.chains(chain.words) for each in nodes for chain in _all_of(each.labels)]
+            found = (names.vertex_label(words, self._text).id for chain in chains for words in chain)
+            return [*dict.fromkeys(found)]
+        return []
 
     def _label_of(self, edge: ast.EdgePattern) -> int | None:
         """Return the one label of an edge whose edges are triples between resources."""
@@ -122,6 +142,16 @@ class _Closures:
     def _leads_to_literals(self, edge: ast.EdgePattern) -> bool:
         known = self._snapshot.names.edge_labels
         return any(known[label].kinds for label in self._labels(edge) or () if label in known)
+
+
+def _all_of(labels: ast.LabelExpression | None) -> Iterator[ast.LabelChain]:
+    """Yield names of labels that must all hold where an expression does."""
+    match labels:
+        case ast.LabelChain():
+            yield labels
+        case ast.LabelAnd():
+            for operand in labels.operands:
+                yield from _all_of(operand)
 
 
 def _may_be_one(edge: ast.EdgePattern) -> bool:

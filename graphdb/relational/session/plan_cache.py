@@ -97,7 +97,7 @@ class Reads(Protocol):
     def concerned(self, changes: Iterable[Changes], type_label: int | None, resources: int) -> bool:
         """Whether some changes concern it, of a graph of so many resources before."""
 
-    def rebound(self, changes: Iterable[Changes], retyped: frozenset[int]) -> bool:
+    def rebound(self, changes: Iterable[Changes], retyped: frozenset[int], type_label: int | None) -> bool:
         """Whether after some changes its pattern may be bound otherwise: then nothing is left of it.
 
         Properties of the labels ``retyped`` may have values of other types than before.
@@ -295,7 +295,7 @@ class PlanCache(Generic[Plan]):
         retyped = frozenset[int]().union(*(former.names.written_types(each.edge_labels) for each in counted))
         self.retain(
             lambda reads: reads.concerned(known, graph.type_label, graph.resources),
-            lambda reads: reads.rebound(known, retyped),
+            lambda reads: reads.rebound(known, retyped, graph.type_label),
         )
 
     def retain(self, concerned: Callable[[Reads], bool], rebound: Callable[[Reads], bool]) -> None:

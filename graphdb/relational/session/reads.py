@@ -60,6 +60,8 @@ class Reads:
     """Labels of properties that its SQL reads, where any change concerns its plans, and one of these the rest of it."""
     closures: frozenset[int] = frozenset()
     """Labels of which its pattern has a closure: which a label that is no forest any more has not."""
+    closed_within: frozenset[int] = frozenset()
+    """Vertex labels within which these are: there is no such closure where vertices with one are above each other."""
 
     def concerned(self, changes: Iterable[Changes], type_label: int | None, resources: int) -> bool:
         """Whether some changes concern it, of a graph of so many resources before."""
@@ -69,16 +71,16 @@ class Reads:
             touched, described = change.labels, _described(change)
             if (touched | described) & self.labels or (self.edge_rows and described):
                 return True
-            if type_label in touched and self.classes:
-                typed = (rows[rows[:, 0] == type_label, 2] for rows in (change.removed, change.added))
-                if any(not self.classes.isdisjoint(rows.tolist()) for rows in typed):
-                    return True
+            if type_label in touched and self.classes and _labelled(change, type_label, self.classes):
+                return True
             sizes = None if change.counted is None else change.counted.sizes
             if self.terms and sizes is not None and sizes.resources != resources:
                 return True
         return False
 
-    def rebound(self, changes: Iterable[Changes], retyped: frozenset[int] = frozenset()) -> bool:
+    def rebound(
+        self, changes: Iterable[Changes], retyped: frozenset[int] = frozenset(), type_label: int | None = None
+    ) -> bool:
         """Whether after some changes its pattern may be bound or its SQL compiled otherwise.
 
         Properties of the labels ``retyped`` may have values of other types than before.
@@ -87,10 +89,20 @@ class Reads:
             return True
         if self.closures and any(not self.closures.isdisjoint(change.labels) for change in changes):
             return True
+        if self.closed_within and any(_labelled(change, type_label, self.closed_within) for change in changes):
+            return True
         if self.compiled and any(not self.compiled.isdisjoint(change.labels) for change in changes):
             return True  # of another type, or with several values, they are read by other SQL
         described = frozenset[int]().union(*map(_described, changes))
         return bool(described if self.edge_rows else described & self.labels)
+
+
+def _labelled(change: Changes, type_label: int | None, classes: frozenset[int]) -> bool:
+    """Whether vertices get or lose one of some vertex labels."""
+    if type_label is None:
+        return False
+    typed = (rows[rows[:, 0] == type_label, 2] for rows in (change.removed, change.added))
+    return any(not classes.isdisjoint(rows.tolist()) for rows in typed)
 
 
 def _described(change: Changes) -> frozenset[int]:
@@ -121,7 +133,8 @@ def reads_of(
         isinstance(value, (Node, list)) for value in arguments.values()
     )
     terms = named or any(info.iris or info.kinds for info in bound.vertices)
-    return Reads(labels, classes, _reads_edge_rows(query), terms, unplanned, closures=_closures_in((bound,)))
+    closures = _closures_in((bound,))
+    return Reads(labels, classes, _reads_edge_rows(query), terms, unplanned, None, *closures)
 
 
 def reads_of_clauses(
@@ -159,13 +172,15 @@ def reads_of_clauses(
             case _ if isinstance(piece, _ENTITY_READERS):
                 return None
     closures = _closures_in(bounds)
-    return Reads(labels, frozenset(), _reads_edge_rows(query), False, unplanned, frozenset(compiled), closures)
+    return Reads(labels, frozenset(), _reads_edge_rows(query), False, unplanned, frozenset(compiled), *closures)
 
 
-def _closures_in(bounds: Iterable[BoundPattern]) -> frozenset[int]:
-    """Return the edge labels of which patterns have a closure in the place of repeated edges."""
+def _closures_in(bounds: Iterable[BoundPattern]) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the edge labels of which patterns have closures in the place of edges, and within which labels."""
     labels = {label for bound in bounds for edge in bound.edges for label in edge.labels or ()}
-    return frozenset(closure.label for label in labels if (closure := closure_of(label)) is not None)
+    closures = [closure for label in labels if (closure := closure_of(label)) is not None]
+    within = frozenset(closure.within for closure in closures if closure.within is not None)
+    return frozenset(closure.label for closure in closures), within
 
 
 def _joined(bound: BoundPattern, names: Names) -> frozenset[int] | None:

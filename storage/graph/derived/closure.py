@@ -5,6 +5,10 @@ start, there is at most one path of that label between two vertices.  The pairs 
 ``high`` edges join are then a relation as the edges of a label are, and a pattern edge such as
 ``-[:REPLY_OF*0..]->`` is a single edge of it: it is ordered, intersected and counted like any other.
 
+The closure of a long chain has as many pairs as the square of its edges.  Where a pattern gives the upper end of a path
+a vertex label, as ``-[:REPLY_OF*0..]->(:Post)`` does, and no vertex with that label is above another one, each vertex
+has at most one such end: the closure *within* the label has at most a pair for each vertex, and is taken.
+
 A closure has a number, as an edge label has an id; the number says what it is the closure of.
 """
 
@@ -26,7 +30,13 @@ _IS_CLOSURE = 1 << 60
 """Beyond all ids; a code (twice the number) is still an int64."""
 _LENGTH_BITS = 6
 _ANY = (1 << _LENGTH_BITS) - 1
-_LABELS = 1 << 60 - 2 * _LENGTH_BITS
+_WITHIN = 1 << 59
+_LABELS = 1 << 59 - 2 * _LENGTH_BITS
+_CLASSES = 1 << 24
+"""Within a vertex label, labels of edges and of vertices share the bits of ``_LABELS``."""
+
+_NOT_KNOWN = -2
+"""A vertex whose ancestor is not known yet."""
 
 _PAIRS_PER_EDGE = 32
 _PAIRS = 1 << 20
@@ -35,11 +45,15 @@ _PAIRS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """The pairs that ``low`` to ``high`` edges of a label join one after the other (``high`` None: any number)."""
+    """The pairs that ``low`` to ``high`` edges of a label join one after the other (``high`` None: any number).
+
+    Those whose upper end has the vertex label ``within``, if that is not None.
+    """
 
     label: int
     low: int
     high: int | None
+    within: int | None = None
 
     @property
     def number(self) -> int | None:
@@ -47,7 +61,13 @@ class Closure:
         high = _ANY if self.high is None else self.high
         if not (0 <= self.low < _ANY and high <= _ANY and self.high != _ANY and self.label < _LABELS):
             return None
-        return _IS_CLOSURE | self.label << 2 * _LENGTH_BITS | self.low << _LENGTH_BITS | high
+        labels = self.label
+        if self.within is not None:
+            if not (self.label < _LABELS // _CLASSES and 0 <= self.within < _CLASSES):
+                return None
+            labels = self.label * _CLASSES + self.within
+        number = _IS_CLOSURE | labels << 2 * _LENGTH_BITS | self.low << _LENGTH_BITS | high
+        return number if self.within is None else number | _WITHIN
 
     @property
     def words(self) -> str:
@@ -60,8 +80,9 @@ def closure_of(number: int) -> Closure | None:
     if not _IS_CLOSURE <= number < 2 * _IS_CLOSURE:
         return None
     high = number & _ANY
-    label = (number ^ _IS_CLOSURE) >> 2 * _LENGTH_BITS
-    return Closure(label, number >> _LENGTH_BITS & _ANY, None if high == _ANY else high)
+    labels = (number & _WITHIN - 1) >> 2 * _LENGTH_BITS
+    label, within = divmod(labels, _CLASSES) if number & _WITHIN else (labels, None)
+    return Closure(label, number >> _LENGTH_BITS & _ANY, None if high == _ANY else high, within)
 
 
 def named(label: Callable[[int], str]) -> Callable[[int], str]:
@@ -125,35 +146,105 @@ class Forest:
         descendants_counted(self.parents, self.depths, low, high, counts)
         return counts
 
-    def partition(
-        self,
-        closure: Closure,
-        number: int,
-        direction: Direction,
-        vertices: int,
-        dtype: type[np.signedinteger[Any]],
-        layer: Layer | None,
-        lengths: Ints | None = None,
-    ) -> Partition:
-        """Build the partition of a closure, as that of an edge label with its number.
-
-        ``lengths`` is what :meth:`lengths` says of it, where somebody asked.
-        """
+    def fill(self, closure: Closure, direction: Direction, offsets: Ints, neighbours: NDArray[Any]) -> None:
+        """Write the neighbours of each vertex in a closure, sorted, from where ``offsets`` says that they begin."""
         from graphdb.storage.graph.derived.closure_kernels import ancestors_of, descendants_of
 
-        if direction == "both":
-            out = self.partition(closure, number, "out", vertices, dtype, "direct")
-            subjects, objects = np.repeat(out.keys, out.lengths()), out.neighbours.astype(np.int64)
-            return build_partition(number, subjects, objects, direction, vertices, dtype, layer)
         low, high = closure.low, len(self.parents) if closure.high is None else closure.high
-        neighbours = np.empty(self.pairs(low, closure.high), dtype)
-        offsets = np.zeros(len(self.parents) + 1, np.int64)
-        np.cumsum(self.lengths(closure, direction) if lengths is None else lengths, out=offsets[1:])
+        write = ancestors_of if direction == self.upwards else descendants_of
+        write(self.parents, self.depths, low, high, offsets, neighbours)
+
+    def tops(self, members: Ints) -> Tops:
+        """Return which of some vertices is above each vertex, or itself; of none where one of them is above another.
+
+        ``members`` are int64.
+        """
+        from graphdb.storage.graph.derived.closure_kernels import tops_of
+
+        tops, distances = np.full(len(self.parents), _NOT_KNOWN, self.parents.dtype), np.empty_like(self.depths)
+        tops[members] = members
+        if not tops_of(self.parents, self.depths, members, tops, distances):
+            tops, distances = tops[:0].copy(), distances[:0].copy()
+        return Tops(self.upwards, tops, distances)
+
+
+@persistable
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Tops:
+    """Of a forest, the one ancestor of each vertex among some vertices, each being its own ancestor, too.
+
+    Attributes
+    ----------
+    upwards
+        The direction in which edges lead to parents: ``out`` or ``in``.
+    tops
+        int32 or int64 [resources]: that ancestor, or -1; empty where a vertex has several.
+    distances
+        int32 [resources]: how many edges are between.
+    """
+
+    upwards: Direction
+    tops: NDArray[Any]
+    distances: NDArray[np.int32]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        return self.tops.nbytes + self.distances.nbytes
+
+    def grown(self, resources: int) -> Tops:
+        """Return it among so many vertices: new ones have no edge, and are no ancestors."""
+        new = resources - len(self.tops)
+        if not len(self.tops) or not new:
+            return self
+        tops = np.append(self.tops, np.full(new, -1, self.tops.dtype))
+        return replace(self, tops=tops, distances=np.append(self.distances, np.zeros(new, np.int32)))
+
+    def lengths(self, closure: Closure, direction: Direction) -> Ints:
+        """Return how many neighbours each vertex has in a closure, out or in: int64."""
+        from graphdb.storage.graph.derived.closure_kernels import tops_counted
+
+        counts = np.zeros(len(self.tops), np.int64)
+        tops_counted(self.tops, self.distances, *self._range(closure), direction == self.upwards, counts)
+        return counts
+
+    def fill(self, closure: Closure, direction: Direction, offsets: Ints, neighbours: NDArray[Any]) -> None:
+        """See :meth:`Forest.fill`."""
+        from graphdb.storage.graph.derived.closure_kernels import below_tops, tops_above
+
         if direction == self.upwards:
-            ancestors_of(self.parents, self.depths, low, high, offsets, neighbours)
+            tops_above(self.tops, offsets, neighbours)
         else:
-            descendants_of(self.parents, self.depths, low, high, offsets, neighbours)
-        return partition_of_runs(offsets, neighbours, low == 0 and len(neighbours) > 0, layer)
+            below_tops(self.tops, self.distances, *self._range(closure), offsets, neighbours)
+
+    def _range(self, closure: Closure) -> tuple[int, int]:
+        return closure.low, len(self.tops) if closure.high is None else closure.high
+
+
+def partition_of_paths(
+    paths: Forest | Tops,
+    closure: Closure,
+    number: int,
+    direction: Direction,
+    vertices: int,
+    dtype: type[np.signedinteger[Any]],
+    layer: Layer | None,
+    lengths: Ints | None = None,
+) -> Partition:
+    """Build the partition of a closure, as that of an edge label with its number.
+
+    ``lengths`` is what ``paths.lengths`` says of it, where somebody asked.
+    """
+    if direction == "both":
+        out = partition_of_paths(paths, closure, number, "out", vertices, dtype, "direct")
+        subjects, objects = np.repeat(out.keys, out.lengths()), out.neighbours.astype(np.int64)
+        return build_partition(number, subjects, objects, direction, vertices, dtype, layer)
+    lengths = paths.lengths(closure, direction) if lengths is None else lengths
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    neighbours = np.empty(offsets[-1], dtype)
+    paths.fill(closure, direction, offsets, neighbours)
+    return partition_of_runs(offsets, neighbours, closure.low == 0 and len(neighbours) > 0, layer)
 
 
 def forest_of(

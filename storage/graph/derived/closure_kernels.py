@@ -129,6 +129,71 @@ def descendants_of(
     offsets[0] = 0
 
 
+@entry("T[:], i4[:], i8[:], T[:], i4[:] -> b1")
+def tops_of(parents: NDArray[Any], depths: Depths, members: Ints, tops: NDArray[Any], distances: Depths) -> bool:
+    """Write which of some vertices is above each vertex, or itself, and how far; return whether none is above another.
+
+    Parameters
+    ----------
+    members
+        int64: those vertices.
+    tops
+        [vertices], -2 each, but of each member itself; becomes -1 where there is none.
+    distances
+        int32 [vertices]: 0 where there is none.
+    """
+    for vertex in range(len(parents)):
+        at = vertex
+        while at >= 0 and tops[at] == _UNDER_WAY:
+            at = parents[at]
+        top, at = -1 if at < 0 else tops[at], vertex
+        while at >= 0 and tops[at] == _UNDER_WAY:
+            tops[at] = top
+            at = parents[at]
+        distances[vertex] = depths[vertex] - depths[top] if top >= 0 else 0
+    for i in range(len(members)):
+        parent = parents[members[i]]
+        if parent >= 0 and tops[parent] >= 0:
+            return False
+    return True
+
+
+@entry("T[:], i4[:], i8, i8, b1, i8[:]")
+def tops_counted(tops: NDArray[Any], distances: Depths, low: int, high: int, upwards: bool, counts: Ints) -> None:
+    """Add up in ``counts`` (int64 [vertices]) the tops of each vertex, ``low`` to ``high`` edges above.
+
+    If not ``upwards``, the vertices that each is the top of, so far above.
+    """
+    for vertex in range(len(tops)):
+        if tops[vertex] >= 0 and low <= distances[vertex] <= high:
+            counts[vertex if upwards else tops[vertex]] += 1
+
+
+@entry("T[:], i8[:], T[:]")
+def tops_above(tops: NDArray[Any], offsets: Ints, neighbours: NDArray[Any]) -> None:
+    """Write the top of each vertex that has one by ``offsets``."""
+    for vertex in range(len(tops)):
+        if offsets[vertex + 1] > offsets[vertex]:
+            neighbours[offsets[vertex]] = tops[vertex]
+
+
+@entry("T[:], i4[:], i8, i8, i8[:], T[:]")
+def below_tops(
+    tops: NDArray[Any], distances: Depths, low: int, high: int, offsets: Ints, neighbours: NDArray[Any]
+) -> None:
+    """Write the vertices that are ``low`` to ``high`` edges below each top, sorted, where ``offsets`` says.
+
+    ``offsets`` is the same in the end.
+    """
+    for vertex in range(len(tops)):
+        if tops[vertex] >= 0 and low <= distances[vertex] <= high:
+            neighbours[offsets[tops[vertex]]] = vertex
+            offsets[tops[vertex]] += 1
+    for vertex in range(len(offsets) - 1, 0, -1):  # each has moved to where the next one begins
+        offsets[vertex] = offsets[vertex - 1]
+    offsets[0] = 0
+
+
 @entry("i8[:], T[:], T[:]")
 def others_of(offsets: Ints, neighbours: NDArray[Any], others: NDArray[Any]) -> None:
     """Write the neighbours of each vertex other than itself, one vertex after the other: each is its own once."""
