@@ -28,6 +28,20 @@ TRACED += ("storage/catalog.py", "storage/loaders/load.py", "storage/loaders/loa
 """Files in which an interrupt comes at every line: those that begin, commit and roll back."""
 
 
+def test_the_first_rollback_ends_a_failed_transaction() -> None:
+    """Its text is read while DuckDB takes away none of the names that earlier queries' rows had."""
+    with graphdb.connect(device="cpu", threads=1) as db:
+        db.query("UNWIND [1, 2] AS i CREATE (:A {v: i})")
+        db.query("BEGIN")
+        db.query("COMMIT")
+        assert db.query("MATCH (a:A) WITH a.v AS v, count(*) AS n WHERE v > 1 RETURN v, n").fetchall() == [(2, 1)]
+        db.query("BEGIN")
+        with pytest.raises(ExecutionError, match="division by zero"):
+            db.query("MATCH (a:A) RETURN 1 / (a.v - a.v)")
+        db.query("ROLLBACK")
+        assert db.query("MATCH (a:A) RETURN count(*)").scalar() == 2
+
+
 class _Interrupting:
     """Raises KeyboardInterrupt at the n-th line that the main thread runs in the files above, as Ctrl-C may."""
 

@@ -383,7 +383,8 @@ class Guard:
                 connection.raw.abort()  # Ctrl-C may have come before rows were fetched that were asked for without this
             if not self._ours:
                 connection.has_others = True
-                connection.windows.close_unused()
+                if not connection.transactions.failed:  # in one that has, DuckDB takes nothing away, and reads no names
+                    connection.windows.close_unused()
             if self._outermost:
                 main = threading.get_ident() == threading.main_thread().ident
                 self._previous = WATCHDOG.watch(connection, main=main)
