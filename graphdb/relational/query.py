@@ -37,6 +37,7 @@ from graphdb.relational.projection.late import BesideBindings
 from graphdb.relational.projection.relation import BINDINGS, ONE, UNIT, Relation, bindings_of
 from graphdb.relational.projection.return_clause import combines_aggregates, expand_star, wanted, window_of
 from graphdb.relational.projection.sql import Projection, counted
+from graphdb.relational.rewrites.argument_items import with_argument_items
 from graphdb.relational.rewrites.collected_lists import without_lists
 from graphdb.relational.rewrites.constants import with_constants
 from graphdb.relational.rewrites.counted_tails import coinciding, enumerates_tails, with_counted_tails
@@ -86,6 +87,10 @@ class QueryRun(ProgramRun):
             Something is wrong with it, or it is more than a limit allows.
         """
         query = self._with_constants(with_memberships(query, self._text))
+        joined = with_argument_items(query, self._arguments)
+        if joined != query and isinstance(joined, ast.Query):
+            joined = ast.Composite(((*joined.matches, joined.returns),), span=joined.span)
+        query = joined
         if isinstance(query, ast.Composite):
             return self._prepare_program(without_quantifiers(query))
         if not any(clause.optional for clause in query.matches):
@@ -160,7 +165,7 @@ class QueryRun(ProgramRun):
 
     def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
         """Prepare a query that starts from rows which are there already; raises as :meth:`prepare`."""
-        query = self._with_constants(with_memberships(query, self._text))
+        query = with_argument_items(self._with_constants(with_memberships(query, self._text)), self._arguments)
         return self._prepare_program(without_quantifiers(query), start)
 
     def _with_constants(self, query: Query) -> Query:

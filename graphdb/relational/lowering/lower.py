@@ -27,6 +27,7 @@ from graphdb.pattern.paths.lengths import OF_PATHS, is_length, length_name, with
 from graphdb.pattern.paths.pieces import names_of
 from graphdb.pattern.rename import renamed, rewritten
 from graphdb.relational.argument_columns import ListOf, item_of_column, part_of_list
+from graphdb.relational.lowering.joins.items import conditions_first, joined_by
 from graphdb.relational.lowering.joins.rows import CARRIED
 from graphdb.relational.lowering.matches import Matches, column_name, looks_back
 from graphdb.relational.lowering.shared_lists import is_shared, makes_one_row, passed_on, relation_of
@@ -151,7 +152,8 @@ class Lowering(Matches):
                 keep = self._live(relation, rest)
                 items = self._column(clause.source)
                 if items is not None:
-                    relation = self._crossed(relation, clause, items, keep)
+                    conditions, rest = conditions_first(rest)
+                    relation = self._crossed(relation, clause, items, keep, conditions)
                     continue
                 relation = self._with_subqueries(relation, (clause.source,), keep | free_variables(clause.source))
                 names = [name for name in relation.variables if name in {*keep, *CARRIED}]
@@ -349,9 +351,14 @@ class Lowering(Matches):
         return None if part is None else part_of_list(self._arguments.unnoted.get(part[0]), *part[1:])
 
     def _crossed(
-        self, relation: Relation, clause: ast.UnwindClause, items: tuple[arrow.Array, Type], keep: Collection[str]
+        self,
+        relation: Relation,
+        clause: ast.UnwindClause,
+        items: tuple[arrow.Array, Type],
+        keep: Collection[str],
+        conditions: tuple[ast.Expression, ...],
     ) -> Relation:
-        """Return a row for each item of a column, which SQL reads as a view."""
+        """Return a row for each item of a column, which SQL reads as a view; conditions are still to be fulfilled."""
         array, type = items
         name, view = clause.variable.name, self._name("list")
         self._lists[view] = arrow.table({"item": array})
@@ -363,12 +370,32 @@ class Lowering(Matches):
             listed = Source.made(f"(SELECT {item.sql} AS item FROM {view} b)", listed)
             item = item.at("item")
         if relation is UNIT:
-            return Relation(listed, {name: item})
+            return Relation(listed, {name: item}, conditions)
         relation = self._with_subqueries(relation, (), keep)
+        of_rows, of_items = joined_by(conditions, relation.variables.keys() - {name}, name)
+        known: dict[ast.Expression, SqlValue] = {}
+        added = {name: item}
+        if of_rows:
+            relation = self._as_columns(self._table(relation, {*keep, *free_variables(conditions)}), of_rows)
+            listed, known = self._with_fields(Relation(listed, {name: item}), of_items)
+            if self._groups is not None and not self._whether and ORDER not in relation.variables:
+                added[ORDER] = column("at", INTEGER)  # a hash join yields items in any order
         _, rows = self._projecting(relation).select([n for n in relation.variables if n in {*keep, *CARRIED}])
-        crossed = f"(SELECT b.*, u.item AS item FROM {rows.source} b CROSS JOIN {listed} u)"
+        further = ", u.* EXCLUDE (item)" if of_rows else ""
+        crossed = f"(SELECT b.*, u.item AS item{further} FROM {rows.source} b CROSS JOIN {listed} u)"
         source = Source.made(crossed, rows.source, listed)
-        return replace(rows, source=source, variables={**rows.variables, name: item})
+        variables = {**rows.variables, **added}
+        return replace(rows, source=source, variables=variables, where=conditions, known={**rows.known, **known})
+
+    def _with_fields(
+        self, listed: Relation, fields: Sequence[ast.Expression]
+    ) -> tuple[Source, dict[ast.Expression, SqlValue]]:
+        """Return the items of a list with their numbers, ``at``, and columns ``i0 …`` for what is computed of each."""
+        sql, found = self._projecting(listed).select(listed.variables, known=fields)
+        chosen = "".join(f", q.k{i} AS i{i}" for i in range(len(fields)))
+        numbered = f"(SELECT q.c0 AS item, row_number() OVER () AS at{chosen} FROM ({sql}) q)"
+        source = Source.made(numbered, listed.source)
+        return source, {node: found.known[node].at(f"i{i}") for i, node in enumerate(fields)}
 
 
 def _part(source: ast.Expression) -> tuple[str, int | None, int | None] | None:

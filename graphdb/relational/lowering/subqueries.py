@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from graphdb.common.values.types import ANY, BOOLEAN, INTEGER, MIXED, Base, Type, has_terms, list_of, sql_type
 from graphdb.grammar import syntax as ast
@@ -26,6 +27,7 @@ from graphdb.relational.lowering.subquery_forms import (
     query_of,
     wants_all_shortest,
 )
+from graphdb.relational.lowering.subquery_values import by_values, have_few_values
 from graphdb.relational.program import Applied, Called, Computed, Counted
 from graphdb.relational.projection.grouped_vectors import (
     collected,
@@ -126,6 +128,8 @@ class Subqueries(Semijoins):
             None if one is None or any(self._aside(one[1])) else self._bound_from(one[0], left) for one in matches
         ]
         left = self._with_operands(left, *[bound for bound in bounds if bound is not None])
+        queried = [query_of(node) for node, bound in zip(nodes, bounds, strict=True) if bound is None]
+        left = self._with_values(left, queried)
         found = [
             self._queried(left, query_of(node), is_existence(node), collects(node), str(i) if i else "")
             if bound is None
@@ -273,11 +277,29 @@ class Subqueries(Semijoins):
 
     # --- whole queries
 
+    def _with_values(self, left: Relation, queries: Iterable[ast.Composite]) -> Relation:
+        """Return rows with columns for the properties that queries take instead of their vertices."""
+        asked = (self._by_values(left, query)[1].values() for query in queries)
+        return self._as_columns(left, dict.fromkeys(chain.from_iterable(asked)))
+
+    def _of_values(self, left: Relation, query: ast.Composite) -> tuple[ast.Composite, Relation]:
+        """Return a query that takes values instead of vertices, and the rows in which they are variables."""
+        query, values = self._by_values(left, query)
+        known = {name: left.known[node] for name, node in values.items()}
+        return query, replace(left, variables={**left.variables, **known}) if known else left
+
+    def _by_values(self, left: Relation, query: ast.Composite) -> tuple[ast.Composite, dict[str, ast.Property]]:
+        vertices = [name for name, value in left.variables.items() if value.type.base is Base.NODE and value.column]
+        if left.matches is not None:
+            return query, {}
+        return by_values(query, vertices, lambda asked: have_few_values(self._snapshot, self._text, asked))
+
     def _queried(self, left: Relation, query: ast.Composite, exists: bool, collects: bool, suffix: str) -> _Added:
         """The number of a query's rows for each row, or the list of what they yield.
 
         It runs once for all rows, or for all that differ in what it takes from them: each is a group of its own.
         """
+        query, left = self._of_values(left, query)
         free = free_variables(query)
         taken = [name for name in left.variables if name in free]
         each = is_volatile(query)
