@@ -267,19 +267,48 @@ def read_column(connection: Connection, ids: verify.Ids, label: int, value_sql: 
     if not count or (span := last - first + 1) > _SPREAD * count:
         return None
     bounds = [first + span * piece // pieces for piece in range(pieces + 1)]
-    data, valid, type = np.empty(0), np.zeros(span, bool), arrow.NULL
+    column: arrow.Array | None = None
     for begin, end in pairwise(bounds):
         where = f"{table} AND subject BETWEEN {begin} AND {end - 1}"
         found = _read_columns(connection, ids, [label], where, value_sql, sys.maxsize)
         assert found is not None
         vertices, there = found[0].rows()
         part = there.combine_chunks() if isinstance(there, arrow.ChunkedArray) else there
-        if part.data is None or part.offsets is not None or part.children:
+        if column is None:
+            column = _blank(part, span)
+        if column is None:
             return None
-        if not len(data):
-            data, type = np.zeros((span, *part.data.shape[1:]), part.data.dtype), part.type
-        data[vertices - first], valid[vertices - first] = part.data, part.is_valid()
-    return ValueColumn(first, None, arrow.Array(type, span, None if valid.all() else valid, data), None)
+        _put(column, vertices - first, part)
+    return None if column is None else ValueColumn(first, None, _with_nulls(column), None)
+
+
+def _blank(like: arrow.Array, length: int) -> arrow.Array | None:
+    """Return an array of nulls, of a type, that values are put into; None where these have not one size."""
+    if like.type.format != "+s" and (like.data is None or like.offsets is not None or like.children):
+        return None
+    children = [_blank(child, length) for child in like.children]
+    if None in children:
+        return None
+    data = None if like.data is None else np.zeros((length, *like.data.shape[1:]), like.data.dtype)
+    found = tuple(child for child in children if child is not None)
+    return arrow.Array(like.type, length, np.zeros(length, bool), data, None, found)
+
+
+def _put(column: arrow.Array, at: Ints, found: arrow.Array) -> None:
+    """Put values at some places of an array that :func:`_blank` made."""
+    assert column.valid is not None
+    column.valid[at] = found.is_valid()
+    if column.data is not None:
+        column.data[at] = found.data
+    for child, part in zip(column.children, found.children, strict=True):
+        _put(child, at, part)
+
+
+def _with_nulls(column: arrow.Array) -> arrow.Array:
+    """Return an array that says which values are null only where some are."""
+    assert column.valid is not None
+    valid = None if column.valid.all() else column.valid
+    return arrow.Array(column.type, len(column), valid, column.data, None, tuple(map(_with_nulls, column.children)))
 
 
 def read_columns(

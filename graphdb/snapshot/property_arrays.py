@@ -58,7 +58,9 @@ _PIECE = 500_000
 _SMALL = 4096
 """Values up to which a property is read together with others."""
 
-_OF_ONE_SIZE = frozenset((Base.BOOLEAN, Base.INTEGER, Base.DECIMAL, Base.FLOAT, Base.DATE, Base.DATETIME))
+_OF_ONE_SIZE = frozenset(
+    (Base.BOOLEAN, Base.INTEGER, Base.DECIMAL, Base.FLOAT, Base.DATE, Base.DATETIME, Base.ZONED, Base.MOMENT)
+)
 """Types all of whose values take the same number of bytes."""
 
 
