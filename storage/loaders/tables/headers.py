@@ -16,6 +16,7 @@
     names:string[]                   several values of a property, separated by ';' (or a list)
     names:list<string>               one value: the list of these, in their order
     id:ID(Person){long}              ids that are integers, also as a property; as {id-type: long}
+    :ID(Person){label:Person}        ids as Neo4j's incremental imports have them; it says nothing here
     born:datetime{epoch_ms}          a date or time as a number since 1970: epoch_s, epoch_ms, epoch_us
     foaf:name:string                 one whose name has a colon: with its type (an IRI such as http://x/name needs none)
 
@@ -64,6 +65,9 @@ _HEADER = re.compile(
     r"(?:\{\s*(?:id-type\s*:\s*)?(?P<option>[^{}]*?)\s*\})?",
     re.DOTALL,
 )
+_LABELLED = re.compile(r"label\s*:[^,]*[^,\s](?:\s*,\s*id-type\s*:\s*)?|\s*,\s*label\s*:[^,]*[^,\s]")
+"""What Neo4j calls the label whose vertices an id is a key of: they get labels as all others do."""
+
 _LABEL = re.compile(r"(?!urn:)[^\W\d][\w .-]*(?::[^\W\d][\w .-]*)+")
 """Several labels as patterns have them, ``Post:Message``: no IRI."""
 
@@ -260,6 +264,8 @@ class Column:
 
         >>> Column.read("x", "age:int").name, Column.read("x", ":END_ID(Person)").group
         ('age', 'Person')
+        >>> Column.read("x", "id:ID{label:Person, id-type: long}") == Column.read("x", "id:ID{long}")
+        True
         >>> Column.read("x", "at:date{epoch_ms}").stated, Column.read("x", "id:ID(Person){long}").type
         ('DATE@1000', 'BIGINT')
         """
@@ -267,9 +273,11 @@ class Column:
         word, name, option = (found["word"], found["name"], found["option"]) if found else ("", "", None)
         if found and not found["item"] and (word in _ROLES or (not name and word.upper() in _ROLES)):
             role = word.upper()
-            type = cls._id_type(header, found) if option and role in IDENTIFIERS else None
+            of_ids = role in IDENTIFIERS
+            option = _LABELLED.sub("", option) if option and of_ids else option
+            type = cls._id_type(header, found, option) if option and of_ids else None
             if option and not type:
-                cls._refuse_option(header, found, "ids have types", ["long"] if role in IDENTIFIERS else [])
+                cls._refuse_option(header, found, "ids have types", ["long"] if of_ids else [])
             return cls(column, role, name, found["group"] or "", type)
         if found and word.lower() == "list" and found["item"] and name:
             item = _TYPES.get(found["item"].lower())
@@ -285,9 +293,9 @@ class Column:
         return cls(column, "", header)
 
     @classmethod
-    def _id_type(cls, header: str, found: re.Match[str]) -> str:
+    def _id_type(cls, header: str, found: re.Match[str], option: str) -> str:
         """The type of ids that a header states."""
-        type = _TYPES.get(found["option"].lower())
+        type = _TYPES.get(option.lower())
         if type not in ("BIGINT", "VARCHAR"):
             cls._refuse_option(header, found, "ids are", ["long", "string"])
         return type

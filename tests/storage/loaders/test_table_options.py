@@ -79,6 +79,26 @@ def test_options_that_are_none(db: Any, header: str, message: str, hint: str) ->
     assert not rows(db)
 
 
+@pytest.mark.parametrize(
+    "option", ["{label:Person}", "{ label: Person }", "{label:Person, id-type:long}", "{id-type: long,label:Person}"]
+)
+def test_keys_of_labels_as_neo4j_has_them(db: Any, option: str) -> None:
+    """The label says which constraint the key belongs to: vertices get theirs from the column, or from the options."""
+    number = "long" in option
+    db.load(write("a.csv", f'"id:ID(P){option}",:LABEL,name\n7,Person,Ada\n08,,Bo\n'))
+    db.load(write("b.csv", f'":START_ID(P){option}",:END_ID(P)\n7,{"8" if number else "08"}\n'), type="KNOWS")
+    ids = [7, 8] if number else ["7", "08"]
+    assert db.query("MATCH (a:Person)-[:KNOWS]->(b) RETURN a.id, b.id, labels(b)").fetchall() == [(*ids, [])]
+
+
+@pytest.mark.parametrize(
+    "header", [":ID{label:}", ":ID{label}", ":ID{labels:Person}", ":LABEL{label:Person}", "x:int{label:P}"]
+)
+def test_labels_of_keys_that_are_none(db: Any, header: str) -> None:
+    with pytest.raises(LoadError, match="unknown option 'label"):
+        db.load(write("a.csv", f":ID(Q),{header}\n1,2\n"))
+
+
 def test_several_labels(db: Any) -> None:
     """Labels that are given go with those of a column."""
     write("a.csv", ":ID,:LABEL\n1,Post;Long\n2,\n")
