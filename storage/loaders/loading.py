@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from graphdb.common import arrow
 from graphdb.common.progress import Progress
@@ -116,6 +116,20 @@ def _fit(sources: Sequence[Source], memory: int) -> bool:
     return sum(_COLUMNS * (source.memory if source.stage else source.size) for source in sources) <= memory
 
 
+Together: TypeAlias = "tuple[list[Staged], list[int]]"
+"""Tables that were read as columns, and how many rows each of their files has."""
+
+
+def _read_columns(sources: Sequence[Source], staging: Staging) -> Together | None:
+    """Read one table, or small files together; None for what must be read in another way."""
+    if len(sources) > 1:
+        found = [source.file for source in sources if source.file is not None]
+        return staging.tables([file for file, _ in found], found[0][1])
+    assert sources[0].stage is not None
+    staged = sources[0].stage(staging)
+    return None if staged is None else ([staged], [staged.rows])
+
+
 class Loading:
     """One load under way.
 
@@ -190,28 +204,38 @@ class Loading:
     def run(self) -> int:
         """Load everything and return how many triples are new."""
         first = self._catalog.next_source()
-        before = 0
         read: list[int] = []
-        for number, (source, staging) in enumerate(self._staged(), first):
+        for sources, staging in self._staged():
             staged = self._wait("reading", staging) if staging is not None else None
-            if staged is None:
-                in_source = self.triples
-                # The blank nodes of tables belong to the load: edge tables name those of node tables.
-                self._read(source, first if source.table else number, before)
-                read.append(self.triples - in_source)
+            if staged is None and len(sources) > 1:
+                for source in sources:
+                    alone = partial(_read_columns, [source], self._readers[0].staging)
+                    self._add([source], self._wait("reading", self._store.submit(alone)), read, first)
             else:
-                self.rows += staged.rows
-                read.append(staged.rows)
-                names, literals = self._encoder.add(staged)
-                self._tables += [self._sorter.submit(names), self._second.submit(literals)]
-                del names, literals  # they have the encoder, which goes before the terms are stored
-            before += source.size
-            self._bytes = before
+                self._add(sources, staged, read, first)
         if read:
             self._catalog.add_sources(first, [source.name for source in self._sources], read)
         new = self._stored(self._collected())
         self._report("done", force=True)
         return new
+
+    def _add(self, sources: Sequence[Source], staged: Together | None, read: list[int], first: int) -> None:
+        """Number the values of what was read of some sources as columns; read another one as lines."""
+        before = self._bytes
+        if staged is None:
+            [source] = sources
+            in_source = self.triples
+            # The blank nodes of tables belong to the load: edge tables name those of node tables.
+            self._read(source, first + (0 if source.table else len(read)), before)
+            read.append(self.triples - in_source)
+        else:
+            tables, rows = staged
+            for table in tables:
+                names, literals = self._encoder.add(table)
+                self._tables += [self._sorter.submit(names), self._second.submit(literals)]
+            self.rows += sum(rows)
+            read += rows
+        self._bytes = before + sum(source.size for source in sources)
 
     def _collecting(self) -> Collector:
         """Return what collects the terms of lines, and begin with it: tables of columns need neither it nor parsers."""
@@ -245,29 +269,33 @@ class Loading:
         if sum(len(piece.data) for piece in texts) > LONG * sum(map(len, texts)):
             self._long()
 
-    def _staged(self) -> Iterator[tuple[Source, Task[Staged | None] | None]]:
-        """Yield the sources, with the work that reads a table as columns where that can be and memory allows it.
+    def _staged(self) -> Iterator[tuple[Sequence[Source], Task[Together | None] | None]]:
+        """Yield the sources, with the work that reads tables as columns where that can be and memory allows it.
 
-        Of large tables two are read at a time: much of reading one goes on in a single thread.
+        Small files are read together.  Of large tables two are read at a time: much of reading one goes on in a single
+        thread.
         """
         tables = [source for source in self._sources if source.stage is not None] if self._as_columns else []
+        groups: Iterator[list[Source]] = ([source] for source in self._sources)
         if tables:
             from graphdb.storage.loaders.tables.encoding import Encoder
+            from graphdb.storage.loaders.tables.small_files import groups as together
             from graphdb.storage.loaders.tables.staging import Staging, staging_database
 
+            groups = together(self._sources, lambda source: source.file)
             self._encoder = Encoder()
             connection = staging_database(str(self._folder), max(self._memory // 2, 128 << 20))
             self._readers.append(_StagingThread(Staging(connection, str(self._folder)), self._store))
             if sum(source.memory for source in tables) > _LARGE and len(tables) > 1:
                 self._readers.append(_StagingThread(Staging(connection.cursor(), str(self._folder)), Worker()))
-        ahead: deque[tuple[Source, Task[Staged | None] | None]] = deque()
+        ahead: deque[tuple[Sequence[Source], Task[Together | None] | None]] = deque()
         readers = cycle(self._readers)
-        for source in self._sources:
+        for sources in groups:
             reading = None
-            if tables and source.stage is not None:
+            if tables and sources[0].stage is not None:
                 reader = next(readers)
-                reading = reader.thread.submit(partial(source.stage, reader.staging))
-            ahead.append((source, reading))
+                reading = reader.thread.submit(partial(_read_columns, sources, reader.staging))
+            ahead.append((sources, reading))
             if len(ahead) >= len(self._readers):
                 yield ahead.popleft()
         yield from ahead

@@ -79,6 +79,8 @@ class Source:
     plain: bool = False
     stage: Callable[[Staging], Staged | None] | None = None
     """Reads a table as columns; None for what is none."""
+    file: tuple[DataFile, Mapping] | None = None
+    """What a CSV file is read from, and how, where it is as it is on disk: small ones are read together."""
     memory: int = 0
     """Bytes that its columns may take, where they are read as such."""
 
@@ -173,7 +175,17 @@ def sources_of(
 
         packed = isinstance(thing, DataFile) and (thing.compression or thing.format is PARQUET)
         taken = (_UNPACKED if packed else 1) * size
-        return Source(name, size, True, True, partial(_put_to, read), stage=stage, memory=taken)
+        plain = isinstance(thing, DataFile) and thing.format is CSV and not (packed or thing.stream)
+        return Source(
+            name,
+            size,
+            True,
+            True,
+            partial(_put_to, read),
+            stage=stage,
+            file=(thing, options.mapping) if plain else None,
+            memory=taken,
+        )
 
     one = is_object(data) or _is_rdf(data)
     one |= isinstance(data, str | bytes | os.PathLike | Mapped) or hasattr(data, "read")

@@ -54,11 +54,15 @@ class CsvFile:
     ) -> None:
         self._path = path
         self._name = name
-        self._delimiter = delimiter
+        self.delimiter = delimiter
         self._empty = empty
         self._columns = columns
-        self._dialect = dialect
+        self.dialect = dialect
         self._rejected: dict[int, int] = {}
+
+    def at(self, path: str) -> CsvFile:
+        """Return a file at another path that is written in the same way."""
+        return CsvFile(path, self._name, self.delimiter, self._empty, self._columns, self.dialect)
 
     def read(self, connection: duckdb.DuckDBPyConnection, table: str, *, rejects: bool) -> None:
         """Make it a table; with ``rejects`` without its rows that are none, else an error of DuckDB's tells of one."""
@@ -69,7 +73,7 @@ class CsvFile:
         """Return the types in which its columns may be read; None where SQL has to be asked (:mod:`.fields.types`)."""
         if self._empty:
             return None
-        return fields.types(self._path, self._delimiter, self._dialect, columns, watch)
+        return fields.types(self._path, self.delimiter, self.dialect, columns, watch)
 
     def source(self, more: str = "", types: Sequence[str] = ()) -> str:
         """SQL that reads it: what can stand after FROM.  Columns are texts where no types are given."""
@@ -77,10 +81,10 @@ class CsvFile:
 
         given = zip(self._columns, types or ["VARCHAR"] * len(self._columns), strict=True)
         described = ", ".join(f"{literal(name)}: '{type}'" for name, type in given)
-        dialect, quote = self._dialect, literal(self._dialect.quote)
+        dialect, quote = self.dialect, literal(self.dialect.quote)
         said = f"header = {str(dialect.header).lower()}, skip = {self._empty}, auto_detect = false"
         said += ", compression = 'none'"  # whatever its name says
-        said += f", delim = {literal(self._delimiter)}, nullstr = {literal(dialect.null)}"
+        said += f", delim = {literal(self.delimiter)}, nullstr = {literal(dialect.null)}"
         said += f", quote = {quote}, escape = {quote}, columns = {{{described}}}{sizes()}{more}"
         return f"read_csv({literal(glob.escape(self._path))}, {said})"
 
@@ -104,7 +108,7 @@ class CsvFile:
         with mapped(self._path) as text:
             places = _Places(text)
             single = len(self._columns) == 1
-            found = _Rows(text, self._delimiter, self._empty, single, self._rejected, self._dialect)
+            found = _Rows(text, self.delimiter, self._empty, single, self._rejected, self.dialect)
             for number, field, message in rows:
                 begin = found.find(number)
                 if begin is None:

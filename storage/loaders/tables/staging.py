@@ -12,6 +12,7 @@ import glob
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from graphdb.common import arrow
@@ -23,7 +24,7 @@ from graphdb.storage.file.parquet import column_names
 from graphdb.storage.loaders.files import DataFile
 from graphdb.storage.loaders.formats import CSV, PARQUET
 from graphdb.storage.loaders.streams import Block, Stopped
-from graphdb.storage.loaders.tables import delimited, terms, values
+from graphdb.storage.loaders.tables import delimited, small_files, terms, values
 from graphdb.storage.loaders.tables.delimited import literal as _text
 from graphdb.storage.loaders.tables.headers import IDENTIFIERS, Column, Mapping
 from graphdb.storage.loaders.tables.places import CsvFile
@@ -151,6 +152,41 @@ class Staging:
                 raise Stopped from None
             return None  # what is wrong is said, or skipped, by the other way
 
+    def tables(self, files: Sequence[DataFile], mapping: Mapping) -> tuple[list[Staged], list[int]] | None:
+        """Return small CSV files as tables of columns, and how many rows each has; None where they are read one by one.
+
+        Raises
+        ------
+        LoadError
+            The header that they have cannot be read.
+        """
+        import duckdb
+
+        texts = [file.path.read_bytes() for file in files]
+        head = small_files.header(texts[0], mapping.dialect)
+        if head is None:
+            return None
+        csv, columns = open_csv(str(files[0].path), files[0], mapping)
+        found = small_files.joined(texts, head, csv.delimiter, csv.dialect, columns) if len(columns) > 1 else None
+        if found is None:
+            return None
+        staged = []
+        for some in found[0]:
+            with NamedTemporaryFile(dir=self._folder, suffix=".part") as copy:
+                copy.write(b"".join([head, *some.texts]))
+                copy.flush()
+                types = [type or "VARCHAR" for type in some.types]
+                try:
+                    one = self._typed(csv.at(copy.name), columns, types, mapping)
+                except duckdb.Error:
+                    if self._stopped:
+                        raise Stopped from None
+                    return None
+            if one is None:
+                return None
+            staged.append(one)
+        return staged, found[1]
+
     def _watch(self, block: Block | None) -> None:
         if self._stopped:
             raise Stopped
@@ -195,11 +231,13 @@ class Staging:
 
     def _as_shown(self, csv: CsvFile, columns: Sequence[Column], mapping: Mapping) -> Staged | None:
         """Read a CSV file in the types that all of its fields show; None where SQL has to be asked for these."""
+        types = csv.types(columns, lambda: self._watch(None))
+        return None if types is None else self._typed(csv, columns, types, mapping)
+
+    def _typed(self, csv: CsvFile, columns: Sequence[Column], types: Sequence[str], mapping: Mapping) -> Staged | None:
+        """Read a CSV file whose columns are of some types; None where they turn out to be of others."""
         import duckdb
 
-        types = csv.types(columns, lambda: self._watch(None))
-        if types is None:
-            return None
         source = csv.source(types=types)
         try:
             if len(columns) > delimited.TOGETHER:

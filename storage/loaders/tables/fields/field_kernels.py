@@ -171,13 +171,14 @@ def _is_null(text: Bytes, at: int, end: int, null: Bytes) -> bool:
 
 @entry("u1[:], i8, i8, i8, i8, u1[:], i8[:] -> i8")
 def look(text: Bytes, at: int, stop: int, delimiter: int, quote: int, null: Bytes, seen: Ints) -> int:
-    """Add what the fields of the rows show that begin before ``stop`` to ``seen``; return where the next row begins.
+    """Add what the fields of the rows show that begin before ``stop`` to ``seen`` (int64[columns + 1]), and to its last
+    number how many rows these are; return where the next row begins.
 
-    It is -1 where a row has more or fewer fields than ``seen`` (int64[columns]), or is written in another way than
-    RFC 4180 has it.  Fields are not looked at any more in columns that have :data:`TEXT`.  ``quote`` is -1 where texts
+    It is -1 where a row has more or fewer fields than there are columns, or is written in another way than RFC 4180 has
+    it.  Fields are not looked at any more in columns that have :data:`TEXT`.  ``quote`` is -1 where texts
     are in none.  Empty lines are passed over.
     """
-    size, columns = len(text), len(seen)
+    size, columns = len(text), len(seen) - 1
     while at < stop:
         if text[at] == _LINE:
             at += 1
@@ -226,4 +227,5 @@ def look(text: Bytes, at: int, stop: int, delimiter: int, quote: int, null: Byte
             break
         if column != columns:
             return -1
+        seen[columns] += 1
     return at

@@ -5,14 +5,19 @@ written: then nothing is rounded, and nothing has to be asked of texts afterward
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphdb.storage.loaders.tables.fields import field_kernels as kernels
 from graphdb.storage.loaders.tables.headers import IDENTIFIERS, Column, Dialect
 
 _STEP = 4 << 20
 """Bytes between two looks at whether to stop."""
+
+_How: TypeAlias = "tuple[int, int, NDArray[np.uint8]]"
+"""The delimiter, the quote (-1 for none), and the text of a missing value."""
 
 _MARK = b"\xef\xbb\xbf"
 
@@ -42,22 +47,52 @@ def types(
     It is None where SQL has to be asked: of fields that may be of rare types, and where the file is written in other
     ways than RFC 4180 has it.  ``watch`` is called again and again, and may raise.
     """
-    quote = dialect.quote
-    if not (delimiter + quote).isascii() or {delimiter, quote} & set("+-.0123456789"):
+    if not _is_told(delimiter, dialect):
         return None
     if not any(map(_is_asked, columns)):
         return ["VARCHAR"] * len(columns)
-    seen = np.array([0 if _is_asked(column) else kernels.TEXT for column in columns])
     text = np.asarray(np.memmap(path, np.uint8, "r"))
-    how = ord(delimiter), ord(quote) if quote else -1, np.frombuffer(dialect.null.encode(), np.uint8)
+    how = _how(delimiter, dialect)
     at = len(_MARK) if text[: len(_MARK)].tobytes() == _MARK else 0
     if dialect.header:
-        at = kernels.look(text, at, at + 1, *how, np.full_like(seen, kernels.TEXT))
+        at = kernels.look(text, at, at + 1, *how, np.append(np.full(len(columns), kernels.TEXT), 0))
+    seen = _seen(text, at, how, columns, watch)
+    if seen is None:
+        return None
+    found = [type_of(column, shown) for column, shown in zip(columns, seen[:-1].tolist(), strict=True)]
+    return None if None in found else [type for type in found if type]
+
+
+def shown(text: bytes, delimiter: str, dialect: Dialect, columns: Sequence[Column]) -> NDArray[np.int64] | None:
+    """Return what the fields of each column of a text without header show, and how many rows it has: int64[columns + 1]
+    in all.
+
+    It is None where that is written in other ways than RFC 4180 has it.
+    """
+    if not _is_told(delimiter, dialect):
+        return None
+    return _seen(np.frombuffer(text, np.uint8), 0, _how(delimiter, dialect), columns, lambda: None)
+
+
+def _is_told(delimiter: str, dialect: Dialect) -> bool:
+    """Whether the characters that are around fields are not among those that are looked for within."""
+    return (delimiter + dialect.quote).isascii() and not {delimiter, dialect.quote} & set("+-.0123456789")
+
+
+def _how(delimiter: str, dialect: Dialect) -> _How:
+    quote = dialect.quote
+    return ord(delimiter), ord(quote) if quote else -1, np.frombuffer(dialect.null.encode(), np.uint8)
+
+
+def _seen(
+    text: NDArray[np.uint8], at: int, how: _How, columns: Sequence[Column], watch: Callable[[], object]
+) -> NDArray[np.int64] | None:
+    """Return what the fields of each column show from a place on, and how many rows there are."""
+    seen = np.array([*(0 if _is_asked(column) else kernels.TEXT for column in columns), 0])
     while 0 <= at < len(text):
         watch()
         at = kernels.look(text, at, min(at + _STEP, len(text)), *how, seen)
-    found = [_type(column, shown) for column, shown in zip(columns, seen.tolist(), strict=True)]
-    return None if at < 0 or None in found else [type for type in found if type]
+    return None if at < 0 else seen
 
 
 def _is_asked(column: Column) -> bool:
@@ -67,7 +102,7 @@ def _is_asked(column: Column) -> bool:
     return not column.list and (column.type is None or column.type in _ACCEPTED)
 
 
-def _type(column: Column, seen: int) -> str | None:
+def type_of(column: Column, seen: int) -> str | None:
     """Return the type in which a column is read whose fields show this; None where SQL has to be asked."""
     if not _is_asked(column):
         return "VARCHAR"
