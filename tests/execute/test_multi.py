@@ -23,7 +23,7 @@ from graphdb.execute import multi
 from graphdb.execute.choose import choose_executor
 from graphdb.execute.host import HostExecutor
 from graphdb.execute.multi import ALONE, TOGETHER, MultiExecutor
-from graphdb.execute.work_profile import WorkProfile
+from graphdb.execute.work_profile import LastRun, WorkProfile
 from graphdb.mining.graph import MiningGraph
 from graphdb.mining.motifs import joint_count, known_motifs
 from graphdb.plan import shares
@@ -206,17 +206,34 @@ def test_no_share_fills_the_buffer() -> None:
     assert max(task.end - task.begin for task in several.tasks) < 200 / 8
 
 
-def test_shares_of_rows_have_few_bytes_and_take_equal_time() -> None:
-    """What waits for the caller takes little memory, also once a run is known; roots are weighed once."""
+def test_shares_of_rows_have_few_bytes_and_take_equal_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits for the caller takes little memory, also once a run is known; roots are weighed once.
+
+    A share of equal time that ends in the same root as the one before it has none: then they are fewer.
+    """
+    monkeypatch.setattr(MultiExecutor, "_pays", lambda *_: True)  # on a busy machine one alone may be measured sooner
+    after, long = LastRun.after, set[int]()
+
+    def taken(unit: str, profile: WorkProfile, tasks: list[tuple[int, int, float]]) -> LastRun:
+        """A root takes a second, and 200 where a thread waited: how busy the machine is says nothing."""
+        return after(unit, profile, [(a, b, b - a + 199 * len(long & {*range(a, b)})) for a, b, _ in tasks])
+
+    monkeypatch.setattr(LastRun, "after", taken)
     several = MultiExecutor(hosts(2), shares=4, least=1e-9)
     plan = make_plan(pattern(3, TRIANGLE), random_graph(200, 4000))
     with mock.patch.object(shares, "_root_weights", side_effect=shares._root_weights) as weighed:
         wanted = columns(several, plan)
         with mock.patch.object(multi, "SHARED_ROWS", wanted.nbytes // 10):
-            for _ in range(2):
+            numbers = []
+            for stalled in (), (100,), (100,), (), ():
+                long = {*stalled}
                 assert np.array_equal(columns(several, plan), wanted)
-                assert 8 <= len(several.tasks) <= 32
-                assert len(several.tasks) % 2 == 0
+                assert all(task.begin < task.end for task in several.tasks)
+                numbers.append(len(several.tasks))
+    assert 8 <= numbers[0] <= 32
+    assert numbers[0] % 2 == 0
+    assert numbers == [numbers[0]] * 3 + [numbers[3], numbers[0]]
+    assert numbers[3] < numbers[0]
     assert weighed.call_count == 1
 
 
