@@ -20,7 +20,7 @@ from graphdb.common import arrow
 from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.errors import LoadError
 from graphdb.storage.loaders.files import DataFile, find, opened
-from graphdb.storage.loaders.formats import CSV, GRAPHML, N_QUADS, PARQUET, Family
+from graphdb.storage.loaders.formats import CSV, EDGE_LIST, GRAPHML, N_QUADS, PARQUET, Family
 from graphdb.storage.loaders.streams import Block, Put, read_lines
 from graphdb.storage.loaders.tables.description import Table
 from graphdb.storage.loaders.tables.headers import Mapping
@@ -168,7 +168,7 @@ def sources_of(
         number = next(numbers)
         read = partial(read_table, thing, name, number, options.mapping, skip, folder=folder, memory=memory)
         stage = None
-        if not isinstance(thing, DataFile) or (thing.format in (CSV, PARQUET) and thing.stream is None):
+        if not isinstance(thing, DataFile) or (thing.format in (CSV, EDGE_LIST, PARQUET) and thing.stream is None):
 
             def stage(staging: Staging) -> Staged | None:
                 return staging.table(thing, options.mapping)

@@ -292,6 +292,7 @@ class _Writer:
     def __init__(self, table: Encoded, codes: dict[Sort, Codes | int], constants: _Constants, made: _Made) -> None:
         self._mapping = table.mapping
         self._found = table.columns
+        self._distinct = table.distinct
         self._codes = codes
         self._constants = constants
         self._made = made
@@ -343,6 +344,8 @@ class _Writer:
         """Write edges, with their properties."""
         label: Codes | int = self._of(kind) if kind else self._constants.code(name_iri(self._mapping.type or ""))
         self._triples(starts, label, ends)
+        if self._distinct:
+            return
         rows = self._made.triples[-1]
         parts = [(each.column, *self._values(each)) for each in self._found if not each.column.role]
         chosen = np.zeros(len(rows), bool)

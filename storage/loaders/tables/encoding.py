@@ -58,6 +58,7 @@ class Encoded:
 
     mapping: Mapping
     columns: Sequence[Values]
+    distinct: bool = False
 
 
 class Encoder:
@@ -74,7 +75,7 @@ class Encoder:
         Names, and literals, have to be numbered in the order in which their tables were added.
         """
         found: list[Values] = []
-        self.tables.append(Encoded(table.mapping, found))
+        self.tables.append(Encoded(table.mapping, found, table.distinct))
         return partial(self._number, table, self._names, found), partial(self._number, table, self._literals, found)
 
     def _number(self, table: Staged, sorts: dict[Sort, _Dictionary], found: list[Values]) -> None:

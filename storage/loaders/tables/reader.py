@@ -44,6 +44,9 @@ _FEWEST = 2048
 _LINES = 4
 """What part of the memory is for lines that wait to be parsed."""
 
+EDGE = "edge"
+"""The label of the edges of lists and graphs that do not say it."""
+
 _BAD = 4096
 """Bad rows that are reported at a time."""
 
@@ -304,7 +307,7 @@ class _Table:
         self._check(f"SELECT number, line, {said}, {place} FROM split WHERE {wrong} ORDER BY number ASC")
         self._connection.execute(f"CREATE TABLE line AS SELECT number, words FROM split WHERE NOT ({wrong})")
         self._connection.execute("DROP TABLE split")
-        edge = _text(self._mapping.type or "edge")
+        edge = _text(self._mapping.type or EDGE)
         if labelled:
             graphs = self._connection.execute("SELECT count(*) FROM line WHERE words[1] = 't'").fetchall()[0][0]
             group = ""

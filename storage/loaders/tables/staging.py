@@ -9,26 +9,31 @@ reported, or skipped, there.
 from __future__ import annotations
 
 import glob
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from graphdb.common import arrow
+from graphdb.common.arrow import numbers
 from graphdb.common.duckdb import progress_bar
 from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.duckdb.identifiers import quoted
 from graphdb.common.values.terms import LIST_DATATYPE, XSD
 from graphdb.storage.file.parquet import column_names
 from graphdb.storage.loaders.files import DataFile
-from graphdb.storage.loaders.formats import CSV, PARQUET
+from graphdb.storage.loaders.formats import CSV, EDGE_LIST, PARQUET
 from graphdb.storage.loaders.streams import Block, Stopped
 from graphdb.storage.loaders.tables import delimited, small_files, terms, values
 from graphdb.storage.loaders.tables.delimited import literal as _text
+from graphdb.storage.loaders.tables.fields import edge_lists
 from graphdb.storage.loaders.tables.headers import IDENTIFIERS, Column, Mapping
 from graphdb.storage.loaders.tables.places import CsvFile
-from graphdb.storage.loaders.tables.reader import has_values, on_disk, open_csv
+from graphdb.storage.loaders.tables.reader import EDGE, has_values, on_disk, open_csv
 
 if TYPE_CHECKING:
     import duckdb
@@ -61,10 +66,11 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A table of vertices or of edges: its columns, with what their values are."""
+    """A table of vertices or of edges: its columns, with what their values are; ``distinct`` edges are not parallel."""
 
     mapping: Mapping
     columns: Sequence[tuple[Column, Sort, arrow.ChunkedArray]]
+    distinct: bool = False
 
     @property
     def rows(self) -> int:
@@ -143,10 +149,11 @@ class Staging:
                 return self._staged("given", columns, self._types("given"), mapping)
             if source.format is PARQUET and source.compression is None and source.stream is None:
                 return self._parquet(str(source.path), mapping)
-            if source.format is not CSV or source.stream is not None:
+            if source.format not in (CSV, EDGE_LIST) or source.stream is not None:
                 return None
             with on_disk(source, self._folder, self._watch) as path:
-                return self._csv(path, source, mapping)
+                read = self._csv if source.format is CSV else self._edge_list
+                return read(path, source, mapping)
         except duckdb.Error:
             if self._stopped:
                 raise Stopped from None
@@ -199,6 +206,18 @@ class Staging:
             return None
         columns = [replace(column, column=name) for column, (name, *_) in zip(mapping.read(names), rows, strict=True)]
         return self._staged(source, columns, [type for _, type, *_ in rows], mapping)
+
+    def _edge_list(self, path: str, file: DataFile, mapping: Mapping) -> Staged | None:
+        """Read an edge list whose vertices are integers, without weights: repeated edges are one."""
+        delimited.check_lines(path, file.name)
+        pairs = edge_lists.pairs(path, lambda: self._watch(None)) if os.path.getsize(path) else None
+        if not pairs:
+            return None
+        ends = zip(("START_ID", "END_ID"), np.concatenate(pairs).T, strict=True)
+        columns = [
+            (Column(role, role), Sort(False, "BIGINT", ""), arrow.ChunkedArray([numbers(ids)])) for role, ids in ends
+        ]
+        return Staged(replace(mapping, type=mapping.type or EDGE), columns, distinct=True)
 
     def _csv(self, path: str, file: DataFile, mapping: Mapping) -> Staged | None:
         """Read a CSV file: once, if its first rows show the types of all."""
