@@ -30,7 +30,7 @@ from graphdb.plan.physical import CHECK_COLUMNS, Op, PhysicalPlan, StepColumn, V
 from graphdb.storage.graph.pcsr import Partition
 
 Ints = NDArray[np.int64]
-
+Floats = NDArray[np.float64]
 STEP = 10.0
 """Answers that the smallest level of a join takes: some launches, and two that are waited for."""
 COMBINED = 1.6
@@ -48,6 +48,8 @@ FOUND = 32
 RANGES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
 MOST = 2048
 """Combinations, at most."""
+FEW = 3
+"""Slots that are divided where that is enough: each more of them has lists copied anew for ranges of those before."""
 COARSE = 16
 """Ranges by which is judged how many combinations there are."""
 UNEVEN = (1.1, 1.6, 2.5)
@@ -102,8 +104,8 @@ def segmentation(plan: PhysicalPlan, budget: int, rates: Rates, counting: bool =
     ways = _Ways(plan, budget, rates, counting, reads)
     for uneven in (*UNEVEN, math.inf):
         if uneven == math.inf:
-            ways.blocked.clear()
-        for way in ways.found(uneven)[:TRIED]:
+            ways.read_no_blocks()
+        for way in ways.quickest(uneven):
             if (made := ways.made(way)) is not None:
                 return made
     return None
@@ -129,6 +131,33 @@ class _Way(NamedTuple):
         return 1 + (self.ahead and at == self.divided[-1])
 
 
+class _Shape(NamedTuple):
+    """What follows from which slots are divided, whatever their ranges.
+
+    Attributes
+    ----------
+    own
+        By place of a divided slot: the partitions that are read for it list by list.
+    grids
+        The lists that are read by blocks: the partition, and the places of the slots that they are divided by.
+    blocked
+        Bytes of their offsets, and of their neighbours.
+    resident
+        Bytes of the lists that are copied whole.
+    sizes
+        Bytes of each divided slot's own lists.
+    share
+        Of the combinations of ranges, the share that restrictions and lists leave, about.
+    """
+
+    own: dict[int, tuple[int, ...]]
+    grids: list[tuple[int, int, int]]
+    blocked: list[tuple[int, int]]
+    resident: int
+    sizes: tuple[int, ...]
+    share: float
+
+
 class _Ways:
     """How a join can be divided within a budget."""
 
@@ -149,38 +178,55 @@ class _Ways:
         self._room = max(LISTS * budget - LEAST, alone if self._alone else 0.0)
         self._before = [bytes_before([partitions[row] for row in self._divisible[slot]]) for slot in slots]
         self._levels = {int(row[StepColumn.SLOT]): level for level, row in enumerate(plan.program.steps)}
-        self._rows = np.array([each.estimate for each in plan.steps])
+        self._rows = [float(each.estimate) for each in plan.steps]
         self._size = sum(map(_bytes, partitions))
         first, width, count = plan.program.steps[0], np.dtype(plan.dtype).itemsize, len(self._rows)
         self._scanned = count > 1 and _scans(plan) and first[StepColumn.CHECKS] == first[StepColumn.CHECKS_END]
         self._row_bytes = [(level + 2) * width + FOUND * (level + 2 < count) for level in range(count)]
         """Of the table after each level: what the last level finds takes no room, where it only counts."""
-        self.blocked = [
+        self._blocked = [
             (row, slots.index(slot), slots.index(by))
             for (row, slot), by in scanned_once(plan).items()
             if slot in slots and by in slots
         ]
         """The lists that can be read by blocks: the partition, and the places of the slots that they are divided by."""
-        self._block, self._window, self._met = cache(self._block_bytes), cache(self._window_bytes), cache(self._share)
+        self._block_offsets, self._window = cache(self._offset_bytes), cache(self._window_bytes)
+        self._shape, self._ranges = cache(self._shape_of), cache(self._ranges_of)
 
-    def found(self, uneven: float) -> list[_Way]:
-        """The ways that fit, the quickest first, if the largest blocks have so many times the mean's elements."""
-        choices = itertools.product(itertools.product(RANGES, repeat=len(self._slots)), (False, True))
-        ways = sorted(
-            way
-            for ranges, ahead in choices
-            if math.prod(ranges) <= MOST and (way := self._way(ranges, ahead, uneven)) is not None
-        )
-        moderate = [way for way in ways if way.moved <= MOVED * self._size]
-        return moderate if moderate and moderate[0].seconds <= PATIENCE * ways[0].seconds else ways
+    def read_no_blocks(self) -> None:
+        """From now on no list is read by blocks."""
+        self._blocked.clear()
+        self._shape.cache_clear()
+
+    def quickest(self, uneven: float) -> list[_Way]:
+        """The ways that fit, those that are expected to take least and of these at most :data:`TRIED`, if the largest
+        blocks have so many times the mean's elements.
+        """
+        slots = len(self._slots)
+        ways = [(np.empty(0), np.empty(0), np.empty((0, slots), np.int64), np.empty(0, bool))]
+        for count in range(slots + 1) if 1 in RANGES else [slots]:
+            if count > FEW and any(len(each[0]) for each in ways):
+                break
+            for divided in itertools.combinations(range(slots), count):
+                if self._shape(divided).resident <= self._room:
+                    ways += [self._fitting(divided, ahead, uneven) for ahead in (False, True)]
+        seconds, moved, ranges, ahead = (np.concatenate(each) for each in zip(*ways, strict=True))
+        order = np.lexsort((moved, seconds))
+        moderate = order[moved[order] <= MOVED * self._size]
+        if len(moderate) and seconds[moderate[0]] <= PATIENCE * seconds[order[0]]:
+            order = moderate
+        return [
+            _Way(float(seconds[at]), float(moved[at]), tuple(ranges[at].tolist()), bool(ahead[at]))
+            for at in order[:TRIED].tolist()
+        ]
 
     def made(self, way: _Way) -> Segmentation | None:
         """A way, unless its blocks need more room than there is."""
         ranges, divided, partitions = way.ranges, way.divided, self._partitions
-        those, levels = [self._slots[at] for at in divided], self._levels
+        those, levels, shape = [self._slots[at] for at in divided], self._levels, self._shape(divided)
         bounds = [bounds_of(self._before[at], ranges[at]) for at in divided]
-        own = {at: self._own(ranges, at) for at in divided}
-        places = [(row, divided.index(at), divided.index(by)) for row, at, by in self._grids(ranges)]
+        own = shape.own
+        places = [(row, divided.index(at), divided.index(by)) for row, at, by in shape.grids]
         grids = tuple(Grid(row, those[at], at, by, partitions[row], bounds[at], bounds[by]) for row, at, by in places)
         slots = tuple(
             Segmented(
@@ -193,82 +239,98 @@ class _Ways:
             )
             for place, (at, slot) in enumerate(zip(divided, those, strict=True))
         )
-        sizes = tuple(sum(_streamed_bytes(partitions[row]) for row in own[at]) for at in divided)
-        taken = self._resident(ranges) + sum(grid.window * way.buffers(divided[grid.by]) for grid in grids)
+        taken = shape.resident + sum(grid.window * way.buffers(divided[grid.by]) for grid in grids)
         taken += sum(self._window(at, ranges[at], own[at]) * way.buffers(at) for at in divided)
-        return Segmentation(slots, way.seconds, self._size, sizes, way.ahead, grids) if taken <= self._room else None
+        return (
+            Segmentation(slots, way.seconds, self._size, shape.sizes, way.ahead, grids) if taken <= self._room else None
+        )
 
-    def _way(self, ranges: tuple[int, ...], ahead: bool, uneven: float) -> _Way | None:
-        """What these ranges are expected to take; None where they do not fit."""
-        way, partitions, rates = _Way(0.0, 0.0, ranges, ahead), self._partitions, self._rates
-        divided, grids = way.divided, self._grids(ranges)
-        own = {at: self._own(ranges, at) for at in divided}
-        taken = self._resident(ranges) + sum(self._window(at, ranges[at], own[at]) * way.buffers(at) for at in divided)
-        blocks = sum(self._block(row, at, ranges[at], ranges[by]) * way.buffers(by) for row, at, by in grids)
-        if taken + (uneven * blocks if grids else 0.0) > self._room:
-            return None
-        share = self._met(divided)
-        loads = [math.prod(ranges[:at]) * (ranges[at] - way.buffers(at)) + 1 for at in divided]
-        sizes = [sum(_streamed_bytes(partitions[row]) for row in own[at]) for at in divided]
-        moved = sum(size * load / ranges[at] for size, load, at in zip(sizes, loads, divided, strict=True)) * share
-        for row, _, by in grids:
-            lists = partitions[row]
-            moved += (_streamed_bytes(lists) - lists.neighbours.nbytes) * ranges[by] * share
-            moved += lists.neighbours.nbytes * share
-        joins = math.prod(ranges) * share
-        again, launched = self._repeated(ranges, joins, taken)
+    def _fitting(
+        self, divided: tuple[int, ...], ahead: bool, uneven: float
+    ) -> tuple[Floats, Floats, Ints, NDArray[np.bool_]]:
+        """The ways to divide these slots that fit, as columns: what :class:`_Way` says of each."""
+        shape, rates, ranges = self._shape(divided), self._rates, self._ranges(divided)
+        buffers = [1 + (ahead and at in divided[-1:]) for at in range(len(self._slots))]
+        chosen = np.searchsorted(RANGES, ranges)
+        taken, blocks = np.full(len(ranges), float(shape.resident)), np.zeros(len(ranges))
+        for at in divided:
+            windows = np.array([self._window(at, count, shape.own[at]) for count in RANGES])
+            taken += windows[chosen[:, at]] * buffers[at]
+        for (row, at, by), (_, neighbours) in zip(shape.grids, shape.blocked, strict=True):
+            offsets = np.array([self._block_offsets(row, at, count) for count in RANGES])
+            blocks += (offsets[chosen[:, at]] + neighbours / ranges[:, at] / ranges[:, by]) * buffers[by]
+        fits = taken + (uneven * blocks if shape.grids else 0.0) <= self._room
+        ranges, taken, moved = ranges[fits], taken[fits], np.zeros(int(fits.sum()))
+        before = np.cumprod(ranges, axis=1) // ranges
+        for at, size in zip(divided, shape.sizes, strict=True):
+            moved += size * (before[:, at] * (ranges[:, at] - buffers[at]) + 1) / ranges[:, at]
+        for (_, _, by), (offset_bytes, neighbours) in zip(shape.grids, shape.blocked, strict=True):
+            moved += offset_bytes * ranges[:, by] + neighbours
+        moved *= shape.share
+        joins = ranges.prod(axis=1) * shape.share
+        again, launched = self._repeated(divided, ranges, joins, taken)
         launched += COMBINED * (joins - 1)
         matched = self._plan.cost / rates.intersected
-        seconds = again / rates.intersected + max(moved / rates.linked - ahead * matched, 0.0)
-        return _Way(seconds + (launched - len(self._rows)) * STEP * rates.answer, moved, ranges, ahead)
+        seconds = again / rates.intersected + np.maximum(moved / rates.linked - ahead * matched, 0.0)
+        seconds += (launched - len(self._rows)) * STEP * rates.answer
+        return seconds, moved, ranges, np.full(len(ranges), ahead)
 
-    def _repeated(self, ranges: tuple[int, ...], joins: float, taken: int) -> tuple[float, float]:
-        """Rows that are made more than once, and how many tables are made."""
+    def _ranges_of(self, divided: tuple[int, ...]) -> Ints:
+        """The ranges of every slot where these are divided: int64 [ways, slots]."""
+        counts = np.array([count for count in RANGES if count > 1], np.int64)
+        ranges = np.ones((1 if MOST else 0, len(self._slots)), np.int64)
+        for at in divided:
+            ranges = np.repeat(ranges, len(counts), axis=0)
+            ranges[:, at] = np.tile(counts, len(ranges) // len(counts))
+            ranges = ranges[ranges.prod(axis=1) <= MOST]
+        return ranges
+
+    def _repeated(self, divided: tuple[int, ...], ranges: Ints, joins: Floats, taken: Floats) -> tuple[Floats, Floats]:
+        """Rows that are made more than once, and how many tables are made, of each way."""
         rows, levels, slots, row_bytes = self._rows, self._levels, self._slots, self._row_bytes
-        divided = [at for at, count in enumerate(ranges) if count > 1]
-        room = TABLES * min(self._budget - taken, self._budget / 2)
+        room = TABLES * np.minimum(self._budget - taken, self._budget / 2)
         capacity = room / max(len(rows) - 2 - self._alone, 1)  # the first is small
         # The first level's table is the scan, or stands while the ranges of later slots change, where it is whole.
-        firsts = math.prod(ranges[at] for at in divided if levels[slots[at]] == 0)
-        stands = len(rows) > 1 and float(rows[0]) * row_bytes[0] / firsts < capacity
-        again, tables, launched = 0.0, joins, joins
+        firsts = ranges[:, [at for at in divided if levels[slots[at]] == 0]].prod(axis=1)
+        stands = (rows[0] * row_bytes[0] / firsts < capacity) & (len(rows) > 1)
+        again, tables, launched = np.zeros(len(ranges)), joins.copy(), joins.copy()
         for level in range(len(rows)):
             if level == 0 and self._scanned:
-                scan = float(rows[0]) * np.dtype(self._plan.dtype).itemsize
+                scan = rows[0] * np.dtype(self._plan.dtype).itemsize
                 left = ONLY_TABLE * (self._budget - taken - scan) if self._alone and len(rows) == 3 else capacity
-                launched += joins * max(float(rows[0]) / firsts * FOUND / max(left, 1.0) - 1.0, 0.0)
+                launched += joins * np.maximum(rows[0] / firsts * FOUND / np.maximum(left, 1.0) - 1.0, 0.0)
                 continue
-            if level == 0 and stands:
-                launched += firsts
-                continue
-            repeats = math.prod(ranges[at] for at in divided if levels[slots[at]] > level)
-            again += float(rows[level]) * (repeats - 1)
+            repeats = ranges[:, [at for at in divided if levels[slots[at]] > level]].prod(axis=1)
+            anew = ~stands if level == 0 else np.ones(len(ranges), bool)
+            launched += np.where(anew, 0, firsts)
+            again += np.where(anew, rows[level] * (repeats - 1), 0.0)
             if level + 1 < len(rows) - self._alone:
-                tables = max(tables, float(rows[level]) * repeats * row_bytes[level] / capacity)
-                launched += tables
+                tables = np.where(anew, np.maximum(tables, rows[level] * repeats * row_bytes[level] / capacity), tables)
+                launched += np.where(anew, tables, 0.0)
         return again, launched
 
-    def _resident(self, ranges: tuple[int, ...]) -> int:
-        """Bytes of the lists that are copied whole."""
-        reads, divisible = self._reads, self._divisible
-        whole = {row for slot, count in zip(self._slots, ranges, strict=True) if count == 1 for row in reads[slot]}
+    def _shape_of(self, divided: tuple[int, ...]) -> _Shape:
+        """What is copied where these slots are divided."""
+        reads, divisible, partitions, slots = self._reads, self._divisible, self._partitions, self._slots
+        whole = {row for at, slot in enumerate(slots) if at not in divided for row in reads[slot]}
         whole |= {row for slot in reads for row in reads[slot] if row not in divisible[slot]}
-        return sum(_copied_bytes(self._partitions[row]) for row in whole)
+        grids = [(row, at, by) for row, at, by in self._blocked if at in divided and by in divided]
+        by_blocks = {(row, at) for row, at, _ in grids}
+        own = {at: tuple(row for row in divisible[slots[at]] if (row, at) not in by_blocks) for at in divided}
+        lists = [partitions[row] for row, _, _ in grids]
+        return _Shape(
+            own,
+            grids,
+            [(_streamed_bytes(each) - each.neighbours.nbytes, each.neighbours.nbytes) for each in lists],
+            sum(_copied_bytes(partitions[row]) for row in whole),
+            tuple(sum(_streamed_bytes(partitions[row]) for row in own[at]) for at in divided),
+            self._share(divided),
+        )
 
-    def _grids(self, ranges: tuple[int, ...]) -> list[tuple[int, int, int]]:
-        """The lists that are read by blocks."""
-        return [(row, at, by) for row, at, by in self.blocked if ranges[at] > 1 and ranges[by] > 1]
-
-    def _own(self, ranges: tuple[int, ...], at: int) -> tuple[int, ...]:
-        """The partitions that are read for a slot whole list by whole list."""
-        gone = [row for row, own, _ in self._grids(ranges) if own == at]
-        return tuple(row for row in self._divisible[self._slots[at]] if row not in gone)
-
-    def _block_bytes(self, row: int, at: int, count: int, others: int) -> float:
-        """Bytes of the room for one block, about."""
+    def _offset_bytes(self, row: int, at: int, count: int) -> int:
+        """Bytes of the offsets of one block of a partition, about."""
         lists, bounds = self._partitions[row], bounds_of(self._before[at], count)
-        offsets = int(np.diff(within(lists, bounds)).max()) * segment_offsets(lists).itemsize
-        return offsets + lists.neighbours.nbytes / count / others
+        return int(np.diff(within(lists, bounds)).max()) * segment_offsets(lists).itemsize
 
     def _window_bytes(self, at: int, count: int, own: tuple[int, ...]) -> int:
         """Bytes of the room for one segment of a slot."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,6 +16,7 @@ from hypothesis import given
 
 from graphdb.common.errors import MemoryLimitError
 from graphdb.execute.host import HostExecutor
+from graphdb.gpu.card import TYPICAL
 from graphdb.gpu.code.launch import Module
 from graphdb.gpu.data import graph as data_graph
 from graphdb.gpu.data.graph import address
@@ -138,6 +140,26 @@ def test_each_segment_is_copied_as_often_as_planned() -> None:
         lists = plan.partitions[0].neighbours.nbytes
         # The first slot's three segments, and the second's three for the first of those, then two (or one) more each.
         assert stream.moved <= found.moved * 1.1 == pytest.approx((3 + 7 - 2 * found.ahead) / 3 * lists * 1.1, rel=0.1)
+
+
+@pytest.mark.parametrize("labels", [1, 3], ids=["one partition", "three"])
+def test_long_paths_are_divided_without_looking_at_all_ranges_of_all_slots(labels: int) -> None:
+    """Those of eight slots have 10^9 combinations.  A way that is found fits, and where none does, there is none."""
+    random = np.random.default_rng(3)
+    source, target = random.integers(0, 2_000, (2, 30_000))
+    graph = DataGraph(ArraySource(source, 2_000 + random.integers(0, labels, 30_000), target, 2_000 + labels))
+    edges = [(number, number + 1, (2_000 + number % labels,), True) for number in range(8)]
+    plan = make_plan(pattern(9, edges, REPEATABLE, count_only=True), graph, counting="never")
+    size = sum(each.neighbours.nbytes + each.offsets.nbytes for each in plan.partitions)
+    assert segmentation(plan, size // 100, TYPICAL, True) is None
+    for part in (2, 4):
+        found = segmentation(plan, size // part, TYPICAL, True)
+        assert found is not None
+        assert math.prod(slot.ranges for slot in found.slots) > 1
+        ways = segmentation_module._Ways(plan, size // part, TYPICAL, True, segmentation_module._reads(plan) or {})
+        best = ways.quickest(1.1)
+        assert best == sorted(best, key=lambda way: (way.seconds, way.moved))
+        assert all(math.prod(way.ranges) <= segmentation_module.MOST for way in best)
 
 
 @EMULATED
