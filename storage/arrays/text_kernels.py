@@ -243,6 +243,78 @@ def number_texts(
     return len(offsets) - 1, count
 
 
+@entry("u1[:], i8[:], b1[:], u8[:], i8, i8[:, :], i8[:], i8[:], i8, u1[:], i8, i8[:], T[:] -> i8, i8, i8")
+def number_and_store(
+    data: Bytes,
+    offsets: Ints,
+    valid: Flags,
+    key: NDArray[np.uint64],
+    begin: int,
+    table: Ints,
+    places: Ints,
+    sizes: Ints,
+    count: int,
+    store: Bytes,
+    used: int,
+    hashes: Ints,
+    numbers: NDArray[Any],
+) -> tuple[int, int, int]:
+    """Number the different texts of columns that come one after the other, from place ``begin`` of one on.
+
+    Parameters
+    ----------
+    valid, key, table, numbers
+        As in :func:`number_texts`.
+    places, sizes : int64[slots / 2]
+        Where each of the ``count`` different texts that there are so far stands in memory, and how many bytes it has.
+    store : uint8[]
+        Receives the new ones, behind the ``used`` bytes that it has.
+    hashes : int64[some]
+        Room for the hashes of texts whose slots are brought into the cache ahead.
+
+    Returns
+    -------
+    Before which place half of the table, or the store, was full, how many different texts there are then, and how many
+    bytes of the store are used.
+    """
+    size, base, secret, slots = len(table), data.ctypes.data, key.ctypes.data, table.ctypes.data
+    many, room, begin_of_store = len(offsets) - 1, len(store), store.ctypes.data
+    first = begin
+    while first < many:
+        last = min(first + len(hashes), many)
+        for i in range(first, last):
+            if not len(valid) or valid[i]:
+                hashed = _hash(base + offsets[i], offsets[i + 1] - offsets[i], secret)
+                hashes[i - first] = hashed
+                fetch(slots + 16 * _place(hashed, size))
+        for i in range(first, last):
+            if len(valid) and not valid[i]:
+                numbers[i] = -1
+                continue
+            start, length, hashed = base + offsets[i], offsets[i + 1] - offsets[i], hashes[i - first]
+            slot = _place(hashed, size)
+            found = np.int64(-1)
+            while table[slot, 1] != -1 and found < 0:
+                if table[slot, 0] == hashed:
+                    other = table[slot, 1]
+                    if sizes[other] == length and _same(start, places[other], length):
+                        found = other
+                if found < 0:
+                    slot = slot + 1 if slot + 1 < size else 0
+            if found < 0:
+                if 2 * count >= size or used + length > room:
+                    return i, count, used
+                found = np.int64(count)
+                table[slot, 0], table[slot, 1] = hashed, found
+                places[found], sizes[found] = begin_of_store + used, length
+                copy(begin_of_store + used, start, length)
+                used += length
+                count += 1
+            numbers[i] = found
+        first = last
+    return many, count, used
+
+
 @entry("i8[:, :], i8[:, :]")
 def put_hashes(former: Ints, table: Ints) -> None:
     """Write what a table of :func:`number_texts` has into one with more slots."""

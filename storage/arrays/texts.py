@@ -28,6 +28,12 @@ _AT_ONCE = 1 << 18
 _BYTES_AT_ONCE = 1 << 26
 """Bytes of texts, likewise."""
 
+_AHEAD = 64
+"""Texts whose hashes are computed before the first of them is looked for."""
+
+_FIRST_STORE, _LARGEST_STORE = 1 << 18, 1 << 25
+"""Bytes of the first piece of memory for different texts, and of any at most; the next one is twice as large."""
+
 _FEW = 1 << 15
 """Different values that there is room for at first: a table for as many as there may be is slow where most repeat."""
 
@@ -290,6 +296,57 @@ class Different:
             self._values = np.empty(4 * len(self._values), np.int64)
             self._values[: len(former)] = former
             kernels.put_integers(former, self._table)
+
+
+class DifferentTexts:
+    """Texts, numbered in the order in which they first come, array after array; the different ones are copied."""
+
+    def __init__(self) -> None:
+        self._key = np.frombuffer(os.urandom(16), np.uint64)
+        self._table = np.full((2 * _FEW, 2), -1, np.int64)
+        self._places, self._sizes, self._count = np.empty(_FEW, np.int64), np.empty(_FEW, np.int64), 0
+        self._stores, self._begins, self._used = [np.empty(_FIRST_STORE, np.uint8)], [0], 0
+
+    def number(self, array: arrow.Array, numbers: NDArray[np.integer[Any]]) -> None:
+        """Write which of the different texts each of an array is (int32 or int64), -1 for null."""
+        from graphdb.storage.arrays import text_kernels as kernels
+
+        data, offsets = string_places(array)
+        valid, hashes, at = _valid(array), np.empty(_AHEAD, np.int64), 0
+        while at < len(array):
+            check_stop()
+            end = end_of_some(offsets, at)
+            at, self._count, self._used = kernels.number_and_store(
+                data, offsets[: end + 1], valid, self._key, at, self._table, self._places, self._sizes, self._count,
+                self._stores[-1], self._used, hashes, numbers,
+            )  # fmt: skip
+            if at == end:
+                continue
+            if 2 * self._count >= len(self._table):
+                former, self._table = self._table, np.full((4 * len(self._table), 2), -1, np.int64)
+                kernels.put_hashes(former, self._table)
+                self._places, self._sizes = (
+                    np.append(some, np.empty(3 * len(some), np.int64)) for some in (self._places, self._sizes)
+                )
+            else:
+                self._add_store(int(offsets[at + 1] - offsets[at]))
+
+    def _add_store(self, needed: int) -> None:
+        """Go on in a new piece of memory, which has so many bytes at least."""
+        size = min(2 * len(self._stores[-1]), _LARGEST_STORE)
+        self._stores.append(np.empty(max(size, needed), np.uint8))
+        self._begins.append(self._count)
+        self._used = 0
+
+    def values(self) -> arrow.ChunkedArray:
+        """Return the different ones, in pieces."""
+        ends = [*self._begins[1:], self._count]
+        chunks = []
+        for store, begin, end in zip(self._stores, self._begins, ends, strict=True):
+            offsets = np.zeros(end - begin + 1, np.int64)
+            np.cumsum(self._sizes[begin:end], out=offsets[1:])
+            chunks.append(arrow.text_array(store[: int(offsets[-1])], offsets))
+        return arrow.ChunkedArray(chunks, arrow.STRING)
 
 
 def _bits(type: np.dtype[Any]) -> np.dtype[Any]:

@@ -132,3 +132,44 @@ def test_values_are_numbered_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
                 distinct = list(dict.fromkeys(value for value in values if value is not None))
                 assert arrow.pylist(different) == distinct
                 assert numbers.tolist() == [-1 if value is None else distinct.index(value) for value in values]
+
+
+@pytest.mark.parametrize(
+    ("few", "first", "largest", "ahead"), [(3, 4, 16, 1), (3, 1, 5, 7), (1 << 15, 1 << 18, 1 << 25, 64)]
+)
+def test_different_texts_of_several_arrays(
+    few: int, first: int, largest: int, ahead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numbered as they first come in any of them, against a dictionary; longer ones than a piece of memory, too."""
+    for name, value in {"_FEW": few, "_FIRST_STORE": first, "_LARGEST_STORE": largest, "_AHEAD": ahead}.items():
+        monkeypatch.setattr(texts, name, value)
+    draw = random.Random(few)
+    different, known, given = (
+        texts.DifferentTexts(),
+        dict[str, int](),
+        list[np.ndarray[tuple[int], np.dtype[np.int32]]](),
+    )
+    expected: list[list[int]] = []
+    for size in (0, 1, 300, 2, 0, 800):
+        made = [
+            None if draw.random() < 0.2 else "".join(draw.choices("aé", k=draw.choice([0, 1, 3, 4, 7, 8, 9, 17, 40])))
+            for _ in range(size)
+        ]
+        expected.append([-1 if text is None else known.setdefault(text, len(known)) for text in made])
+        array = arrow.array([None, "x", *made], arrow.STRING).slice(2, size)
+        given.append(np.empty(size, np.int32))
+        different.number(array if size % 100 else array.cast(arrow.LARGE_STRING), given[-1])
+        del array
+    assert [numbers.tolist() for numbers in given] == expected
+    values = different.values()
+    assert arrow.pylist(values.combine_chunks()) == list(known)
+    assert len(values) == len(known)
+
+
+def test_no_texts_are_different() -> None:
+    different = texts.DifferentTexts()
+    assert len(different.values()) == 0
+    numbers = np.empty(3, np.int32)
+    different.number(arrow.array([None] * 3, arrow.STRING), numbers)
+    assert numbers.tolist() == [-1] * 3
+    assert arrow.pylist(different.values().combine_chunks()) == []

@@ -132,7 +132,9 @@ def _numbered(arrays: Sequence[arrow.ChunkedArray]) -> tuple[arrow.Array, list[N
     return distinct, np.split(found, np.cumsum([len(array) for array in arrays])[:-1])
 
 
-def _texts(connection: duckdb.DuckDBPyConnection, array: arrow.Array, sql: str) -> arrow.ChunkedArray:
+def _texts(
+    connection: duckdb.DuckDBPyConnection, array: arrow.Array | arrow.ChunkedArray, sql: str
+) -> arrow.ChunkedArray:
     """Return what SQL makes of values ``v``, as texts."""
     connection.register("distinct_values", arrow.table({"v": array}))
     try:
@@ -141,22 +143,25 @@ def _texts(connection: duckdb.DuckDBPyConnection, array: arrow.Array, sql: str) 
         connection.unregister("distinct_values")
 
 
-def _iris(connection: duckdb.DuckDBPyConnection, sort: Sort, distinct: arrow.Array) -> arrow.ChunkedArray:
+def _iris(
+    connection: duckdb.DuckDBPyConnection, sort: Sort, distinct: arrow.Array | arrow.ChunkedArray
+) -> arrow.ChunkedArray:
     """Return the IRIs of names."""
     if sort.type == "BIGINT":
         return _texts(connection, distinct, terms.number_iri("v", sort.group or ""))
     return _texts(connection, distinct, terms.vertex_iri("v", sort.group or ""))
 
 
-def _any_begins(texts: arrow.ChunkedArray, prefix: str) -> bool:
-    """Whether a text begins with a prefix."""
+def _any_is_numbered(texts: arrow.ChunkedArray, prefix: str) -> bool:
+    """Whether a text begins with a prefix, and a digit or a minus behind it, as the names of integers do."""
     head = np.frombuffer(prefix.encode(), np.uint8)
     for chunk in texts.chunks:
         data, at = string_places(chunk)
-        long = at[:-1][np.diff(at) >= len(head)]
+        long = at[:-1][np.diff(at) > len(head)]
         for i in range(len(head)):
             long = long[data[long + i] == head[i]]
-        if len(long):
+        behind = data[long + len(head)]
+        if ((behind == ord("-")) | ((behind >= ord("0")) & (behind <= ord("9")))).any():
             return True
     return False
 
@@ -166,12 +171,12 @@ def _resources(
 ) -> list[arrow.Array | arrow.ChunkedArray]:
     """Return the distinct IRIs, and put the codes of names into ``codes`` and ``constants``.
 
-    Integers of a group are no names of another; so those of groups that nothing else begins with are distinct.
+    Integers of a group are no names of another; so those of groups that have no other names like them are distinct.
     """
-    numbered = {sort: terms.prefix(sort.group) for sort in iris if sort.type == "BIGINT" and sort.group}
+    numbered = {sort: terms.prefix(sort.group or "") for sort in iris if sort.type == "BIGINT"}
     others = [arrow.ChunkedArray([constants.iris()]), *(iris[sort] for sort in iris if sort not in numbered)]
     for sort, prefix in list(numbered.items()):
-        if any(_any_begins(some, prefix) for some in others):
+        if any(_any_is_numbered(some, prefix) for some in others):
             del numbered[sort]
             others.append(iris[sort])
     named = [sort for sort in iris if sort not in numbered]
@@ -187,7 +192,9 @@ def _resources(
     return [distinct, *(iris[sort] for sort in numbered)]
 
 
-def _valued(dictionaries: dict[Sort, arrow.Array], codes: dict[Sort, Codes | int], spill: SpillFile) -> list[Valued]:
+def _valued(
+    dictionaries: dict[Sort, arrow.Array | arrow.ChunkedArray], codes: dict[Sort, Codes | int], spill: SpillFile
+) -> list[Valued]:
     """Return the literals that are handed over as their values, and put their codes into ``codes``.
 
     Of a datatype there are none where some have another type: equal ones of both would be two literals.
@@ -199,8 +206,10 @@ def _valued(dictionaries: dict[Sort, arrow.Array], codes: dict[Sort, Codes | int
             other.datatype == sort.datatype and other not in VALUED.values() for other in literals
         ):
             continue
-        data = dictionaries[sort].data
-        assert data is not None
+        values = dictionaries[sort]
+        assert isinstance(values, arrow.Array)
+        assert values.data is not None
+        data = values.data
         if not len(data) or not _is_canonical(kind, data):
             continue
         codes[sort] = sum(map(len, found)) | LITERAL
@@ -225,7 +234,7 @@ _RANGES = {Kind.DATE: (_FIRST_DAY, _LAST_DAY), Kind.DATETIME: _TIMES, Kind.ZONED
 
 def _literals(
     connection: duckdb.DuckDBPyConnection,
-    dictionaries: dict[Sort, arrow.Array],
+    dictionaries: dict[Sort, arrow.Array | arrow.ChunkedArray],
     codes: dict[Sort, Codes | int],
     spill: SpillFile,
 ) -> tuple[list[Texts], Texts]:
@@ -246,7 +255,7 @@ def _literals(
             distinct = dictionaries[sort]
             plain = sort.type == "VARCHAR"
             forms.append(
-                arrow.ChunkedArray([distinct])
+                (distinct if isinstance(distinct, arrow.ChunkedArray) else arrow.ChunkedArray([distinct]))
                 if plain
                 else _texts(connection, distinct, values.lexical("v", sort.type)[0])
             )
@@ -267,17 +276,14 @@ def _literals(
 
 def _pieces(texts: arrow.Array | arrow.ChunkedArray, tag: int, spill: SpillFile) -> Iterator[Texts]:
     """Yield texts in pieces, all with one tag."""
-    if not len(texts):
-        return
-    chunks = texts.chunks if isinstance(texts, arrow.ChunkedArray) else [texts]
-    whole = arrow.concat_arrays(chunks)
-    characters, offsets = string_places(whole)
-    for begin in range(0, len(whole), _PIECE):
-        some = offsets[begin : begin + _PIECE + 1]
-        tags = np.full(len(some) - 1, tag, np.int32)
-        yield Texts(
-            spill.add(characters[some[0] : some[-1]]), spill.add((some - some[0]).astype(np.int32)), spill.add(tags)
-        )
+    for chunk in texts.chunks if isinstance(texts, arrow.ChunkedArray) else [texts]:
+        characters, offsets = string_places(chunk)
+        for begin in range(0, len(chunk), _PIECE):
+            some = offsets[begin : begin + _PIECE + 1]
+            tags = np.full(len(some) - 1, tag, np.int32)
+            yield Texts(
+                spill.add(characters[some[0] : some[-1]]), spill.add((some - some[0]).astype(np.int32)), spill.add(tags)
+            )
 
 
 class _Writer:

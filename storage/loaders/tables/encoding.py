@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.values.terms import XSD, Kind
-from graphdb.storage.arrays.texts import Different, is_word, numbered, numbered_texts
+from graphdb.storage.arrays.texts import Different, DifferentTexts, is_word, numbered_texts
 from graphdb.storage.loaders.tables.headers import Column, Mapping
 from graphdb.storage.loaders.tables.staging import Sort, Staged
 
@@ -82,10 +82,10 @@ class Encoder:
         """Number the values of a table that are of some sorts."""
         for column, sort, values, rows in _uses(table, literal=sorts is self._literals):
             if sort not in sorts:
-                sorts[sort] = _Fixed() if is_word(values.type) else _Pieces()
+                sorts[sort] = _Fixed() if is_word(values.type) else _Texts()
             found.append(Values(column, sort, sorts[sort].number(values), rows))
 
-    def dictionaries(self) -> dict[Sort, arrow.Array]:
+    def dictionaries(self) -> dict[Sort, arrow.Array | arrow.ChunkedArray]:
         """Return the different values of each sort, in the order of their numbers, once all tables are there."""
         return {sort: each.values() for sorts in (self._names, self._literals) for sort, each in sorts.items()}
 
@@ -94,9 +94,9 @@ class _Dictionary(Protocol):
     """The values of a sort."""
 
     def number(self, values: arrow.ChunkedArray) -> Numbers:
-        """Return the numbers of some, which are right once :meth:`values` was asked for."""
+        """Return the numbers of some."""
 
-    def values(self) -> arrow.Array:
+    def values(self) -> arrow.Array | arrow.ChunkedArray:
         """Return the different ones."""
 
 
@@ -118,24 +118,21 @@ class _Fixed:
         return self._different.array(self._type)
 
 
-class _Pieces:
-    """Values that are numbered column by column, and their different ones in the end: texts, of which few are left."""
+class _Texts:
+    """Texts that are numbered with all those before."""
 
     def __init__(self) -> None:
-        self._found: list[tuple[arrow.Array, Numbers]] = []
+        self._different = DifferentTexts()
 
     def number(self, values: arrow.ChunkedArray) -> Numbers:
-        self._found.append(numbered(arrow.concat_arrays(values.chunks, values.type), np.int32))
-        return self._found[-1][1]
+        numbers, at = np.empty(len(values), np.int32), 0
+        for chunk in values.chunks:
+            self._different.number(chunk, numbers[at : at + len(chunk)])
+            at += len(chunk)
+        return numbers
 
-    def values(self) -> arrow.Array:
-        distinct, which = numbered(arrow.concat_arrays([some for some, _ in self._found]), np.int32)
-        begin = 0
-        for some, numbers in self._found:
-            part = np.append(which[begin : begin + len(some)], np.int32(-1))  # the last for those that are null
-            begin += len(some)
-            numbers[:] = part[numbers]
-        return distinct
+    def values(self) -> arrow.ChunkedArray:
+        return self._different.values()
 
 
 def _uses(table: Staged, *, literal: bool) -> Iterator[tuple[Column, Sort, arrow.ChunkedArray, Ints | None]]:

@@ -199,3 +199,21 @@ def test_edges_with_durations_have_no_reifiers(tmp_path: Any) -> None:
         assert db.sql("SELECT count(*) FROM _graphdb.reifier").fetchall() == [(0,)]
         assert db.query("MATCH ()-[e]->() RETURN toString(e.d), toString(e.t) ORDER BY e.t").fetchall() == [
             ("P1Y", "10:00"), ("PT1S", "11:00"), (None, None)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "others", [[], ["5"], ["urn:graphdb:5"], ["-1"], ["urn:graphdb:7"], ["7", "-1x", "5/7"], ["1e"]]
+)
+def test_names_like_those_of_integers(others: list[str]) -> None:
+    """What is called as the vertex of an integer is that vertex; integers with and without a group are two."""
+    tables = [
+        graphdb.Table(sql='SELECT unnest([7, -1]) AS ":ID"', label="L"),
+        graphdb.Table(sql='SELECT 7 AS ":ID(5)"', label="7"),
+        *(graphdb.Table(sql=f"SELECT '{name}' AS \":ID\", 1 AS k", label="L") for name in others),
+    ]
+    with graphdb.connect(threads=1) as db:
+        db.load(tables)
+        expected = {name if ":" in name else f"urn:graphdb:{name}" for name in ["7", "-1", *others]}
+        assert {iri for (iri,) in db.query("MATCH (n:L) RETURN iri(n)").fetchall()} == expected
+        assert db.query("MATCH (n:`7`) RETURN iri(n)").fetchall() == [("urn:graphdb:5/7",)]
+        assert db.sql("SELECT count(*) = count(DISTINCT iri) FROM _graphdb.resource").fetchall() == [(True,)]
