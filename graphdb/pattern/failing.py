@@ -39,8 +39,10 @@ def can_fail(condition: ast.Expression, names: Names, text: str) -> bool:
                 return True
             case ast.StringPredicate(operator="=~", right=right) if not isinstance(right, ast.Literal | ast.Parameter):
                 return True
-            case ast.FunctionCall(name=name, arguments=(_, _, step)) if name.lower() == "range":
-                if not (isinstance(step, ast.Literal) and step.value):
+            case ast.FunctionCall(name=name, arguments=(_, _, *step)) if name.lower() == "range":
+                if not all(isinstance(bound, ast.Literal) for bound in part.arguments):
+                    return True  # there are no ranges to and from null
+                if any(isinstance(each, ast.Literal) and not each.value for each in step):
                     return True
             case ast.FunctionCall(name=name) if name.lower().partition(".")[0] in _MADE_OF_TEXT:
                 if any(isinstance(argument, ast.MapLiteral) for argument in part.arguments):
@@ -53,6 +55,29 @@ def can_fail(condition: ast.Expression, names: Names, text: str) -> bool:
                 if not all(isinstance(length, ast.Literal) for length in lengths):
                     return True
     return False
+
+
+def can_fail_somewhere(node: ast.Expression, names: Names, text: str) -> bool:
+    """Whether an expression or a subquery in it fails for some values, or at several values where one is needed."""
+    if can_fail(node, names, text):
+        return True
+    for operand in (operand for part in walk(node) for operand in _taken(part) if isinstance(operand, ast.Property)):
+        with suppress(BindError):
+            if names.property(operand.key.words, text).max_values > 1:
+                return True
+    return False
+
+
+def _taken(node: object) -> tuple[ast.Expression, ...]:
+    """Return what an expression takes one value of."""
+    match node:
+        case ast.Binary(left=left, right=right):
+            return left, right
+        case ast.Unary(operator="+" | "-", operand=operand):
+            return (operand,)
+        case ast.FunctionCall(name=name, arguments=arguments) if name.lower() not in _TAKE_ANYTHING:
+            return arguments
+    return ()
 
 
 def computes(condition: ast.Expression) -> bool:
@@ -74,3 +99,12 @@ def _kinds(node: ast.Expression, names: Names, text: str) -> Iterator[int]:
         if isinstance(part, ast.Property):
             with suppress(BindError):  # reported where it is compiled
                 yield names.property(part.key.words, text).kinds
+
+
+_COMPUTED = (ast.Binary, ast.Unary, ast.FunctionCall, ast.Subscript, ast.Slice)
+"""What may fail for some values."""
+
+
+def may_compute(node: ast.Expression) -> bool:
+    """Whether an expression, or a subquery in it, computes what might fail, whatever properties there are."""
+    return any(isinstance(part, _COMPUTED) for part in walk(node))

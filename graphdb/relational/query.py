@@ -21,7 +21,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
 from graphdb.pattern.apart import apart
 from graphdb.pattern.bind import MOST, BoundPattern, bind, edge_names, size_of
-from graphdb.pattern.failing import can_fail, computes
+from graphdb.pattern.failing import can_fail, can_fail_somewhere, computes
 from graphdb.pattern.free import SUBQUERIES
 from graphdb.pattern.graph import Wanted
 from graphdb.plan.physical import PhysicalPlan
@@ -43,6 +43,7 @@ from graphdb.relational.rewrites.constants import with_constants
 from graphdb.relational.rewrites.counted_tails import coinciding, enumerates_tails, with_counted_tails
 from graphdb.relational.rewrites.edge_counts import counting_rows
 from graphdb.relational.rewrites.edge_properties import with_edge_properties
+from graphdb.relational.rewrites.lazy_branches import with_lazy_branches
 from graphdb.relational.rewrites.list_subqueries import sees_items, with_rows
 from graphdb.relational.rewrites.memberships import with_memberships
 from graphdb.relational.rewrites.pattern_quantifiers import with_counts, with_existence
@@ -167,6 +168,14 @@ class QueryRun(ProgramRun):
         """Prepare a query that starts from rows which are there already; raises as :meth:`prepare`."""
         query = with_argument_items(self._with_constants(with_memberships(query, self._text)), self._arguments)
         return self._prepare_program(without_quantifiers(query), start)
+
+    def with_lazy_branches(self, query: Query) -> Query:
+        """Return a query in which what CASE and others do not come to does not fail."""
+        return with_lazy_branches(query, self._fails)
+
+    def _fails(self, node: ast.Expression) -> bool:
+        """Whether an expression may fail for some row; without care, no number is taken to be out of range."""
+        return (self._snapshot.careful and computes(node)) or can_fail_somewhere(node, self._snapshot.names, self._text)
 
     def _with_constants(self, query: Query) -> Query:
         """Return a query with what is made of maps of its arguments alone as constants."""

@@ -13,8 +13,10 @@ from graphdb.common.caches import ByIdentity
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.compose import is_plain
 from graphdb.grammar.walk import parts_of, walk
+from graphdb.pattern.failing import may_compute
 from graphdb.pattern.free import LOCAL, SUBQUERIES, free_variables
 from graphdb.pattern.rename import rewritten
+from graphdb.relational.rewrites.lazy_branches import with_lazy_branches
 from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.semantics.patterns import names_of
 from graphdb.writing.items import RowByRow, assigned, in_order, reads_of, target_of
@@ -228,10 +230,12 @@ def _sets(clause: ast.MergeClause) -> tuple[ast.SetItem | ast.LabelItem, ...]:
 def _asked(clause: Any) -> tuple[Any, tuple[tuple[str, ast.Expression], ...]]:
     """Return a clause with variables in the place of its subqueries, and these.
 
-    One that sees the items of a list goes with the whole expression over the list.
+    One that sees the items of a list goes with the whole expression over the list.  What ``CASE`` asks for of some rows
+    only is looked up for these.
     """
     if not any(isinstance(part, SUBQUERIES) for part in walk(clause)):
         return clause, ()
+    clause = with_lazy_branches(clause, may_compute)
     found: list[tuple[str, ast.Expression]] = []
 
     def variable(part: object) -> object:

@@ -64,8 +64,11 @@ class PathRun(UnrolledRun, SelectedRun, StepRun):
         return super().prepare_from(ast.Composite((found.clauses,)) if isinstance(found, ast.Query) else found, start)
 
     def _with_paths_as_found(self, query: ast.Query | ast.Composite) -> ast.Query | ast.Composite:
-        """Return a query whose paths are as they are searched for: conditions within them, forests as closures."""
-        query = beside_paths(query)
+        """Return a query whose paths are as they are searched for: conditions within them, forests as closures.
+
+        What may fail is asked for where it stood.
+        """
+        query = beside_paths(self.with_lazy_branches(query))
         if isinstance(query, ast.Composite):
             query = with_predicates(query)
         if not self.closures:

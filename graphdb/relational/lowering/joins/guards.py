@@ -11,21 +11,17 @@ from dataclasses import replace
 
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
+from graphdb.pattern.failing import may_compute
 from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.paths.lengths import all_hold
 
 _SAFE = (ast.Variable, ast.Property, ast.Literal, ast.Parameter, ast.ListLiteral)
 """What fails for no row."""
-_COMPUTED = (ast.Binary, ast.Unary, ast.FunctionCall, ast.Subscript, ast.Slice)
-"""What may fail for some."""
 
 
 def may_fail(condition: ast.Expression) -> bool:
     """Whether a condition computes what may fail for some rows; subqueries, of which other steps are made, do not."""
-    parts = [*walk(condition)]
-    return any(isinstance(part, _COMPUTED) for part in parts) and not any(
-        isinstance(part, SUBQUERIES) for part in parts
-    )
+    return may_compute(condition) and not any(isinstance(part, SUBQUERIES) for part in walk(condition))
 
 
 def guarded(
