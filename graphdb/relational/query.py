@@ -31,7 +31,7 @@ from graphdb.relational.lowering.joins.rows import Setting
 from graphdb.relational.lowering.lower import Lowering
 from graphdb.relational.profile import LATE, RESULT
 from graphdb.relational.program import AnyStep, Joined, Program, Rows, Searched, Step
-from graphdb.relational.projection.arrays import Beside, project
+from graphdb.relational.projection.arrays import Beside, labels_of, project
 from graphdb.relational.projection.compile import ProjectionCompiler
 from graphdb.relational.projection.late import BesideBindings
 from graphdb.relational.projection.relation import BINDINGS, ONE, UNIT, Relation, bindings_of
@@ -331,12 +331,13 @@ class QueryRun(ProgramRun):
                 if self.profile is not None:
                     self.profile.measured(RESULT, found.num_rows, found.nbytes)
                 return found
-        chosen = projection if projection.late is None else projection.late
-        rows = self._selected(chosen.sql, chosen.parameters)
-        if projection.late is None:
-            return rows
-        with self._measuring(LATE):
-            return projection.late.finished(rows, self._snapshot.properties)
+        late, properties = projection.late, self._snapshot.properties
+        if late is not None:
+            rows = self._selected(late.sql, late.parameters)
+            if not properties.joins(late.properties.values(), len(rows)):
+                with self._measuring(LATE):
+                    return late.finished(rows, properties)
+        return self._selected(projection.sql, projection.parameters)
 
     def _selected(self, sql: str, parameters: Mapping[str, object]) -> arrow.Table:
         """Run the SQL after the match."""
@@ -387,12 +388,14 @@ class QueryRun(ProgramRun):
     ) -> arrow.Table:
         """Run a match whose result needs no SQL while its rows are in memory."""
         assert projection.direct is not None
+        properties, labels = self._snapshot.properties, labels_of(projection.direct)
         with self._entered(view, self._gathered(plan, needs, bound, view)) as gathered:
             literals = any(direct.kind is not None for direct in projection.direct)
             if gathered is not None and (not literals or self._snapshot.lookup.ready("literals", wanted=len(gathered))):
                 rows = gathered.slice(*projection.window)
-                with self._measuring(RESULT):
-                    return project(rows, projection.direct, self._snapshot.properties, self._snapshot.lookup)
+                if not properties.joins(labels, len(rows)):
+                    with self._measuring(RESULT):
+                        return project(rows, projection.direct, properties, self._snapshot.lookup)
             with self._visible(gathered, view):
                 return self._result(projection)
 

@@ -148,11 +148,11 @@ class Properties(PropertyArrays):
         del self._stale[label.id]
 
     def gather(self, label: EdgeLabel, ids: arrow.Array | arrow.ChunkedArray) -> arrow.Array | arrow.ChunkedArray:
-        """Return the values of a property :meth:`in_memory` of vertices (term ids, or null), row for row."""
+        """Return the values of a property that :meth:`gathers` of vertices (term ids, or null), row for row."""
         column = self.source(label, len(ids))
         if column is not None:
             return column.gather(ids)
-        if label.id in self._large:
+        if self.joins((label,), len(ids)):
             return self._joined(label, ids)
         self._looks[label.id] += 1
         wanted = values(ids.drop_null()).astype(np.int64, copy=False)

@@ -122,16 +122,28 @@ class PropertyArrays(PropertyTypes):
 
     def in_memory(self, label: EdgeLabel) -> bool:
         """Whether a property is read as an array: one value of one type per vertex, and not too many of them."""
-        return self.gathers(label) and (exact_only(label) or self.type_of(label) != VALUE)
+        return self._fits(label) and self.gathers(label) and (exact_only(label) or self.type_of(label) != VALUE)
 
     def gathers(self, label: EdgeLabel) -> bool:
-        """Whether :meth:`gather` has a property's values: those of several types, too, which columns do not compute."""
-        if label.id in self._large or not label.triples or label.max_values != 1:
+        """Whether :meth:`gather` has a property's values: those of several types, too, which columns do not compute.
+
+        Those that do not fit into memory are looked up; :meth:`joins` says of how many they had better be joined.
+        """
+        if not label.triples or label.max_values != 1:
             return False
         if exact_only(label) and (not self.has_type(label) or self.type_of(label).base is not Base.LIST):
             return False
-        if not exact_only(label) and label.kinds & AS_WRITTEN and self.type_of(label) == VALUE:
-            return False  # points in time among others, of which a union has no offsets
+        # Of points in time among others a union has no offsets.
+        return exact_only(label) or not label.kinds & AS_WRITTEN or self.type_of(label) != VALUE
+
+    def joins(self, labels: Iterable[EdgeLabel], rows: int) -> bool:
+        """Whether the values of some properties, of so many vertices, had better be joined by SQL than gathered."""
+        return any(not self._fits(label) and not self._is_handful(label, rows) for label in labels)
+
+    def _fits(self, label: EdgeLabel) -> bool:
+        """Whether the values of a property are an array in memory, or a mapped one."""
+        if label.id in self._large:
+            return False
         if label.triples * (_LEAST_BYTES if label.triples <= SMALL else _READ_BYTES) <= self._memory:
             return True
         return self._in_pieces(label) and (label.triples * _LEAST_BYTES <= self._memory or self._persisted.may_map)
@@ -147,15 +159,21 @@ class PropertyArrays(PropertyTypes):
 
     def source(self, label: EdgeLabel, rows: int) -> ValueColumn | None:
         """Return the column that :meth:`gather` takes values of so many from; None where it asks DuckDB for them."""
-        at_once = label.id in self._arrays or rows > max(_HANDFUL, label.triples // _ONE_OF) or label.triples <= _LARGE
+        if not self._fits(label):
+            return None
+        at_once = label.id in self._arrays or not self._is_handful(label, rows) or label.triples <= _LARGE
         at_once = at_once or self._persisted.has(self._key(label))
         looks = LOOKS if label.triples <= SMALL else max(label.triples // _PER_LOOK, LOOKS)
-        if not at_once and self._looks[label.id] < looks and label.id not in self._large:
+        if not at_once and self._looks[label.id] < looks:
             return None
         column = self.array(label)
         if column is not None and column.places is not None and 2 * rows > len(column.places):
             column = self._spread(label, column)
         return column
+
+    def _is_handful(self, label: EdgeLabel, rows: int) -> bool:
+        """Whether so many vertices had better be looked up than all values be read."""
+        return rows <= max(_HANDFUL, label.triples // _ONE_OF)
 
     def _spread(self, label: EdgeLabel, column: ValueColumn) -> ValueColumn:
         """Return a column of texts most of which are asked for: the second time, each in its place, if they fit."""

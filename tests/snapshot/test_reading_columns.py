@@ -282,3 +282,25 @@ def test_columns_larger_than_the_memory_are_mapped(tmp_path: Path, monkeypatch: 
             (2,),
             (3,),
         ]
+
+
+def test_texts_that_do_not_fit_are_looked_up_for_a_handful(
+    db: graphdb.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No table of all of them is made for it."""
+    monkeypatch.setattr(property_arrays, "SMALL", 50)
+    db.query("UNWIND range(1, 100) AS i CREATE (:A {id: i, text: 'text ' + toString(i)})")
+    db.query("UNWIND range(101, 110) AS i CREATE (:A {id: i, other: 'other'})")
+    properties = db._state.snapshot().properties
+    properties._memory = 1000  # bytes, of which 100 texts may take 6,400
+    text = label_of(db, "text").id
+    for i in range(1, 10):
+        found = db.query("MATCH (a:A) WHERE a.id IN [$i, 105] RETURN a.text ORDER BY a.id", i=i).fetchall()
+        assert found == [(f"text {i}",), (None,)]
+        found = db.query("MATCH (a:A {id: $i}) RETURN coalesce(a.text, a.other)", i=100 + i).fetchall()
+        assert found == [("other",)]
+        assert text not in properties._tables
+    for query in ("MATCH (a:A) RETURN a.id, a.text", "MATCH (a:A) WITH a ORDER BY a.id LIMIT 40 RETURN a.id, a.text"):
+        found = db.query(query).fetchall()
+        count = 40 if "LIMIT" in query else 110
+        assert sorted(found) == [(i, f"text {i}" if i <= 100 else None) for i in range(1, count + 1)]

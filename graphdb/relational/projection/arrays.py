@@ -9,7 +9,7 @@ needs (:class:`Late`): filters, order and LIMIT come first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,6 +153,11 @@ def _by_vertex(known: NDArray[Any], ids: arrow.ChunkedArray) -> arrow.Array:
     return arrow.array(np.where(resources, known[np.where(resources, wanted, 0)], known.dtype.type(0)))
 
 
+def labels_of(wanted: Iterable[Direct]) -> list[EdgeLabel]:
+    """Return the properties that result columns are made of."""
+    return [one.label for direct in wanted for one in (direct, *direct.otherwise) if one.label is not None]
+
+
 def project(bindings: arrow.Table, wanted: tuple[Direct, ...], properties: Properties, lookup: Lookup) -> arrow.Table:
     """Return the result columns ``c0 … cn`` of some bindings, row for row."""
 
@@ -167,7 +172,5 @@ def project(bindings: arrow.Table, wanted: tuple[Direct, ...], properties: Prope
                 found = filled(found, column(other))
         return found
 
-    properties.read_ahead(
-        one.label for direct in wanted for one in (direct, *direct.otherwise) if one.label is not None
-    )
+    properties.read_ahead(labels_of(wanted))
     return arrow.table({f"c{i}": column(direct) for i, direct in enumerate(checked(wanted, _COLUMNS))})
