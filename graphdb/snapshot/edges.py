@@ -249,7 +249,7 @@ class Edges:
     def _value_sql(self, key: int, single: Type) -> str:
         """Return SQL of a single value of a property, over the alias ``l`` of the literal table."""
         form = self._form(key)
-        return literal_sql("l", single) if form is None else form.value
+        return literal_sql("l", single, int(self.kinds(key)[0])) if form is None else form.value
 
     def counts(self) -> dict[int, int]:
         """Return how many values each key has."""

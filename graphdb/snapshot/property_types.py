@@ -108,7 +108,7 @@ class PropertyTypes:
     def _value_sql(self, label: EdgeLabel) -> str:
         """Return SQL of a value of a property, over the alias ``l`` of the literal table."""
         form = self._form(label)
-        return literal_sql("l", self.type_of(label)) if form is None else form.value
+        return literal_sql("l", self.type_of(label), label.kinds) if form is None else form.value
 
     def _type(self, label: EdgeLabel) -> Type:
         single = self.type_of(label)

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 
 import duckdb
@@ -274,6 +275,20 @@ def test_tables_of_continuous_queries(followed: pathlib.Path, tmp_path: pathlib.
             continue  # it was found when the file was opened
 
 
+def texts(tree: ast.AST) -> Iterator[str]:
+    """Return the texts in code, but those that stand alone: they describe it."""
+    left = [tree]
+    while left:
+        node = left.pop()
+        for value in vars(node).values():
+            for each in value if type(value) is list else (value,):
+                if type(each) is ast.Constant:
+                    if type(each.value) is str and type(node) is not ast.Expr:
+                        yield each.value
+                elif isinstance(each, ast.AST):
+                    left.append(each)
+
+
 def test_the_list_of_called_functions() -> None:
     """What our SQL calls is what no file may redefine: every name of DuckDB's in a text of the code is listed."""
     known = {
@@ -286,16 +301,9 @@ def test_the_list_of_called_functions() -> None:
     # The parts beside the package are links within it, which rglob does not follow.
     folders = [HOME, *(path.resolve() for path in HOME.iterdir() if path.is_symlink())]
     for path in (path for folder in folders for path in folder.rglob("*.py")):
-        tree = ast.parse(path.read_text())
-        texts = {
-            id(node.value)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        }
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
-                found.update(re.findall(r"([a-z_][a-z0-9_]*)\(", node.value.lower()))
-                found.add(node.value)
+        for text in texts(ast.parse(path.read_text())):
+            found.update(re.findall(r"([a-z_][a-z0-9_]*)\(", text.lower()) if "(" in text else ())
+            found.add(text)
     missing = sorted(name for name in known & found if not verify.is_called(name))
     assert not missing, f"to be listed in storage.verify.CALLED: {missing}"
     assert not sorted(

@@ -14,7 +14,7 @@ import sys
 import tomllib
 import zipfile
 from collections import Counter
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,10 +38,18 @@ def _sources() -> list[Path]:
     return sorted(file for folder in ("graphdb", "gpu", "grammar", "storage") for file in (ROOT / folder).rglob("*.py"))
 
 
-@cache
-def _nodes(path: Path) -> list[ast.AST]:
-    """All nodes of a file's syntax tree."""
-    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+def _statements(path: Path, about: str = "") -> Iterator[ast.stmt]:
+    """All statements of a file, also those within others; none if it does not say what they are about."""
+    text = path.read_text(encoding="utf-8")
+    left: list[ast.AST] = [ast.parse(text)] if about in text else []
+    while left:
+        within = [each for name in _WITHIN for each in getattr(left[-1], name, ())]
+        left[-1:] = within
+        yield from (each for each in within if isinstance(each, ast.stmt))
+
+
+_WITHIN = ("body", "orelse", "finalbody", "handlers", "cases")
+"""The fields of statements that hold others."""
 
 
 def test_version_is_written_once() -> None:
@@ -81,7 +89,7 @@ def test_what_is_referred_to_weakly_is_not_generic() -> None:
     """A dataclass with ``slots``, ``weakref_slot`` and a generic base has no place for weak references in Python 3.12.3."""
     found = []
     for path in _sources():
-        for node in _nodes(path):
+        for node in _statements(path, "weakref_slot"):
             if isinstance(node, ast.ClassDef) and any(
                 keyword.arg == "weakref_slot"
                 for each in node.decorator_list
@@ -96,11 +104,13 @@ def test_documented_parameters_exist() -> None:
     """Each name under Parameters is one of the function's or of the class's."""
     wrong = []
     for file in _sources():
-        for node in _nodes(file):
+        for node in _statements(file, "Parameters\n"):
             if not isinstance(node, ast.FunctionDef | ast.ClassDef):
                 continue
             said = re.search(r"^Parameters\n-+\n(.*?)(?=^\w+\n-+\n|\Z)", ast.get_docstring(node) or "", re.S | re.M)
-            lines = re.findall(r"^(\w[\w, ]*?)(?: : .*)?$", said.group(1) if said else "", re.M)
+            if not said:
+                continue
+            lines = re.findall(r"^(\w[\w, ]*?)(?: : .*)?$", said.group(1), re.M)
             made = [part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__"]
             has = {each.arg for each in ast.walk(made[0] if made else node) if isinstance(each, ast.arg)}
             if isinstance(node, ast.ClassDef) and not made:
@@ -151,7 +161,7 @@ def test_import_is_light(heavy: str, loaded: list[str]) -> None:
 
 def test_bare_folder_names_are_never_imported() -> None:
     for path in _sources():
-        for node in _nodes(path):
+        for node in _statements(path):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names.append(node.module)
