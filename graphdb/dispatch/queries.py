@@ -20,6 +20,7 @@ from graphdb.grammar.parser import parse_script
 from graphdb.grammar.walk import walk
 from graphdb.plan.executor import Control
 from graphdb.procedures.implied import expand_call
+from graphdb.relational.match_run import control_of
 from graphdb.relational.path_patterns.counts import given_counts
 from graphdb.relational.paths.run import PathRun
 from graphdb.relational.paths.selected import Selected
@@ -143,7 +144,13 @@ class Queries:
         def ventured(run: Callable[[bool], Made]) -> Made:
             return self.ventured(text, run)
 
-        return Writing(self._state, query, text, arguments, timeout, new_run, prepare, ventured)
+        deadline = None if timeout is None else time.monotonic() + timeout
+
+        def new_control() -> Control:
+            left = None if deadline is None else deadline - time.monotonic()
+            return control_of(left, self._cancelled, self.progress, self._state.budget.bindings)
+
+        return Writing(self._state, query, text, arguments, timeout, new_control, new_run, prepare, ventured)
 
     def result(self, run: PathRun, prepared: Prepared | Program, started: float) -> Result:
         """Run what was prepared."""

@@ -13,6 +13,10 @@ from graphdb.common.errors import MemoryLimitError
 _EVERY = 0.01
 """Seconds between two looks: some ten megabytes of rows."""
 
+_LATELY = (-_EVERY, 0)
+"""When it was last found out what the process held as a statement began, and that: statements that come at once after
+others do not ask the system again, which takes as long as much of what small ones do."""
+
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
 """Bytes of a page of memory, where the system counts in them."""
 
@@ -28,9 +32,13 @@ class MemoryWatch:
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._begin = max(resident(), LIBRARIES)  # of the libraries some may be still to come
+        global _LATELY
+        now = time.monotonic()
+        if now >= _LATELY[0] + _EVERY:
+            _LATELY = now, resident()
+        self._begin = max(_LATELY[1], LIBRARIES)  # of the libraries some may be still to come
         self._allowed = budget.rows
-        self._next = time.monotonic() + _EVERY
+        self._next = now + _EVERY
 
     def again(self) -> MemoryWatch:
         """Return one for a run that begins now."""

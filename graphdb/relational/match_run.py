@@ -103,13 +103,7 @@ class MatchRun(MatchPlanner):
 
     def new_control(self) -> Control:
         """Return the control of one match: it ends with the statement's time, or when that is cancelled."""
-        report = self._progress
-        return Control(
-            timeout=self._left(),
-            cancelled=self._cancelled,
-            progress=None if report is None else lambda share: report(share, 1.0, 0, "matching"),
-            buffer_bytes=max(self._bindings_bytes // 4, 1 << 20),
-        )
+        return control_of(self._left(), self._cancelled, self._progress, self._bindings_bytes)
 
     def _measuring(self, name: str) -> AbstractContextManager[None]:
         return nullcontext() if self.profile is None else self.profile.measuring(name)
@@ -400,3 +394,15 @@ def _columns(needs: Wanted, bound: BoundPattern) -> dict[str, str]:
     """Return the columns of bindings: by their names in SQL, the names of the pattern's elements."""
     vertices = {f"v{v}": bound.vertices[v].name for v in needs.vertices}
     return vertices | {f"e{e}": bound.edges[e].name for e in needs.edges}
+
+
+def control_of(
+    left: float | None, cancelled: threading.Event | None, report: Progress | None, bindings_bytes: int
+) -> Control:
+    """Return the control of one match of a statement that has so many seconds left; see :class:`MatchRun`."""
+    return Control(
+        timeout=left,
+        cancelled=cancelled,
+        progress=None if report is None else lambda share: report(share, 1.0, 0, "matching"),
+        buffer_bytes=max(bindings_bytes // 4, 1 << 20),
+    )

@@ -164,33 +164,33 @@ def take_snapshot(
     nothing is read then.  Writing gets ``degrees``, and statements call ``procedures``.  What was ``persisted`` of the
     same state is not derived again.
     """
-    with connection.guard() as raw:
-        names = None if former is None or subclasses else _followed(raw, former)
-        if names is not None and former is not None:
-            before = former.snapshot
-            reported = [change.counted.sizes for change in former.changes if change.counted is not None]
-            sizes = next((size for size in reversed(reported) if size is not None), before.graph.sizes)
-            described, parallel = _edges_followed(raw, former)
-            scales, ahead = before.properties.scales, before.ahead
-        elif empty and not subclasses:
-            names = Names(PREFIXES, (), ())
-            described = parallel = frozenset()
-            scales, sizes, ahead = {}, Sizes(0, 0), 0
-        else:
+    names = None if former is None or subclasses else _followed(connection, former)
+    if names is not None and former is not None:
+        before = former.snapshot
+        reported = [change.counted.sizes for change in former.changes if change.counted is not None]
+        sizes = next((size for size in reversed(reported) if size is not None), before.graph.sizes)
+        described, parallel = _edges_followed(connection, former)
+        scales, ahead = before.properties.scales, before.ahead
+    elif empty and not subclasses:
+        names = Names(PREFIXES, (), ())
+        described = parallel = frozenset()
+        scales, sizes, ahead = {}, Sizes(0, 0), 0
+    else:
+        with connection.guard() as raw:
             hierarchy = Hierarchy(*catalog.subclasses()) if subclasses else None
             labels = catalog.edge_labels(), catalog.vertex_labels()
             names = Names(catalog.prefixes(), *labels, hierarchy, partial(_classes_above, catalog))
             described, parallel = _edges_counted(raw)
             scales, sizes, ahead = None, Sizes(*term_counts(raw)), names_ahead(raw)
-        spellings = None if former is None else former.snapshot.names.spellings
-        if spellings is not None and not spellings.keys() <= names.spellings.keys():
-            names.spellings = spellings | names.spellings  # rows may have what the graph has no more
-        if names.spellings is not spellings:
-            _show(connection, names)
-        decimal = frozenset([label.id for label in names.edge_labels.values() if label.kinds & _DECIMAL])
-        if scales is None or (decimal and (former is None or _touched(former.changes, decimal))):
-            scales = _scales(raw) if decimal else {}
-        store = TripleStore(raw, connection.lock, sizes, names.edge_labels)
+    spellings = None if former is None else former.snapshot.names.spellings
+    if spellings is not None and not spellings.keys() <= names.spellings.keys():
+        names.spellings = spellings | names.spellings  # rows may have what the graph has no more
+    if names.spellings is not spellings:
+        _show(connection, names)
+    decimal = frozenset([label.id for label in names.edge_labels.values() if label.kinds & _DECIMAL])
+    if scales is None or (decimal and (former is None or _touched(former.changes, decimal))):
+        scales = _scales(connection) if decimal else {}
+    store = TripleStore(connection.raw, connection.lock, sizes, names.edge_labels)
     columns_bytes = graph_bytes // 4
 
     def counts() -> tuple[object, ...]:
@@ -236,7 +236,7 @@ def _touched(changes: Sequence[Changes], labels: frozenset[int]) -> bool:
     return any(not labels.isdisjoint(change.labels) for change in changes)
 
 
-def _followed(raw: duckdb.DuckDBPyConnection, former: Predecessor) -> Names | None:
+def _followed(connection: Connection, former: Predecessor) -> Names | None:
     """Return the names after changes that tell what is counted of them now; None where they are to be read."""
     edges: dict[int, tuple[int, ...] | None] = {}
     vertices: dict[int, int] = {}
@@ -255,7 +255,8 @@ def _followed(raw: duckdb.DuckDBPyConnection, former: Predecessor) -> Names | No
     if missing := [id for id in changed if id not in known]:
         places = ", ".join("?" * len(missing))
         sql = f"SELECT id, iri FROM _graphdb.resource WHERE id IN ({places})"
-        known.update(execute(raw, sql, missing).fetchall())
+        with connection.guard() as raw:
+            known.update(execute(raw, sql, missing).fetchall())
     return before.names.following(
         {id: None if row is None else EdgeLabel(id, known[id], *row) for id, row in edges.items()},
         {id: VertexLabel(id, known[id], count) if count else None for id, count in vertices.items()},
@@ -268,7 +269,7 @@ def _edges_counted(raw: duckdb.DuckDBPyConnection) -> tuple[frozenset[int], froz
     return frozenset(label for label, _ in found), frozenset(label for label, several in found if several)
 
 
-def _edges_followed(raw: duckdb.DuckDBPyConnection, former: Predecessor) -> tuple[frozenset[int], frozenset[int]]:
+def _edges_followed(connection: Connection, former: Predecessor) -> tuple[frozenset[int], frozenset[int]]:
     """Return the same after changes: only labels of which all such rows may have gone are asked for."""
     before, rows = former.snapshot, [change.edges for change in former.changes]
     described, parallel = before.edges.described, before.edges.parallel
@@ -276,15 +277,17 @@ def _edges_followed(raw: duckdb.DuckDBPyConnection, former: Predecessor) -> tupl
     for each in rows:  # what comes with a change comes after what goes
         described, parallel = described | each.come, parallel | each.parallel
         lost, joined = (lost | each.gone) - each.come, (joined | (each.gone & parallel)) - each.parallel
-    return described - _without(raw, lost, "true"), parallel - _without(raw, joined, "ordinal <> 0")
+    described = described - _without(connection, lost, "true")
+    return described, parallel - _without(connection, joined, "ordinal <> 0")
 
 
-def _without(raw: duckdb.DuckDBPyConnection, labels: frozenset[int], where: str) -> frozenset[int]:
+def _without(connection: Connection, labels: frozenset[int], where: str) -> frozenset[int]:
     """Return which of some edge labels have no such row of a single edge."""
     if not labels:
         return labels
     sql = f"(SELECT label FROM _graphdb.edge WHERE label = ? AND {where} LIMIT 1)"
-    found = execute(raw, " UNION ALL ".join([sql] * len(labels)), [*labels]).fetchall()
+    with connection.guard() as raw:
+        found = execute(raw, " UNION ALL ".join([sql] * len(labels)), [*labels]).fetchall()
     return labels - {label for (label,) in found}
 
 
@@ -307,13 +310,13 @@ def _show(connection: Connection, names: Names) -> None:
         connection.promised.make(NAMES_VIEW)
 
 
-def _scales(raw: duckdb.DuckDBPyConnection) -> dict[int, int]:
+def _scales(connection: Connection) -> dict[int, int]:
     """Return the digits after the point of each decimal property, by label id."""
-    return dict(
-        execute(
+    with connection.guard() as raw:
+        found = execute(
             raw,
             "SELECT t.label, least(max(length(split_part(l.text, '.', 2))), 18) FROM _graphdb.triple t "
             "JOIN _graphdb.literal l ON l.id = t.object WHERE l.kind = $kind GROUP BY t.label",
             {"kind": int(Kind.DECIMAL)},
         ).fetchall()
-    )
+    return dict(found)

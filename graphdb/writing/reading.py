@@ -27,6 +27,7 @@ from graphdb.evaluate.expressions import Compiler
 from graphdb.evaluate.memory import MemoryWatch
 from graphdb.evaluate.values import Edge, Vertex
 from graphdb.grammar import syntax as ast
+from graphdb.plan.executor import Control
 from graphdb.relational.explain import Explanation
 from graphdb.relational.paths.run import PathRun
 from graphdb.relational.profile import Profile
@@ -111,6 +112,7 @@ class Reading:
         text: str,
         arguments: Mapping[str, object],
         timeout: float | None,
+        new_control: Callable[[], Control],
         new_run: NewRun,
         prepare: Prepare,
         ventured: Ventured,
@@ -121,10 +123,10 @@ class Reading:
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._new_run = new_run
         self._prepare = prepare
-        run = new_run(arguments, timeout, None, True)
+        state.snapshot()  # before a transaction begins
         memory = MemoryWatch(state.budget)
         self._context = Context(
-            state.snapshot, state.forget, self._prepare_within, text, arguments, run.new_control, memory
+            state.snapshot, state.forget, self._prepare_within, text, arguments, new_control, memory
         )
         self._query, self._arguments = with_maps(query, arguments)
         self._context.arguments = self._arguments

@@ -124,5 +124,9 @@ def equal(left: Ints, right: Ints) -> tuple[Ints, Ints]:
 def among(rows: Ints, others: Ints) -> NDArray[np.bool_]:
     """Which rows are among others."""
     there = np.zeros(len(rows), bool)
-    there[equal(rows, others)[0]] = True
+    if len(others) and len(rows) <= _LISTED and len(others) <= _LISTED:
+        known = set(map(tuple, others.tolist()))
+        there[:] = [tuple(row) in known for row in rows.tolist()]
+    elif len(others):
+        there[equal(rows, others)[0]] = True
     return there

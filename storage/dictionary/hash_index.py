@@ -221,12 +221,10 @@ class HashIndex:
             memory.integers[found["id"]] = found["integer"]
         if memory.integers is None:
             return [], ids
-        at = ids - self._base
-        values = np.full(len(ids), OTHER, np.int64)
-        values[at < len(memory.integers)] = memory.integers[at[at < len(memory.integers)]]
-        is_known = values != OTHER
-        rows = zip(ids[is_known].tolist(), values[is_known].tolist(), strict=True)
-        return [(id, str(value), INTEGER, None, int(Kind.INTEGER)) for id, value in rows], ids[~is_known]
+        size = len(memory.integers)
+        values = {id: int(memory.integers[at]) if (at := id - self._base) < size else OTHER for id in ids.tolist()}
+        known = [(id, str(value), INTEGER, None, int(Kind.INTEGER)) for id, value in values.items() if value != OTHER]
+        return known, np.array([id for id, value in values.items() if value == OTHER], np.int64)
 
     def _indexed(self, hashes: Callable[[], Entries], count: int, next_id: int) -> tuple[Ints, int] | None:
         """Return the ids of the terms that have the hash of one of some, and the id from which on none is in the pages.

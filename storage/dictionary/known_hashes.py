@@ -7,6 +7,7 @@ O'Neil et al., 1996).  All is dropped where changes are not known, or are rolled
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -129,13 +130,11 @@ class KnownHashes:
 
     def numbers(self, hashes: Entries) -> Ints:
         """Return the numbers of the terms that have one of a handful of hashes, sorted, as far as the entries say."""
-        wanted = np.unique(hashes & ~_LOW)
-        begins, ends = self._entries.searchsorted(wanted), self._entries.searchsorted(wanted | _LOW, "right")
-        found = [
-            int(entry & _LOW)
-            for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
-            for entry in self._entries[begin:end]
-        ]
-        for high in (wanted >> _BITS).tolist():
+        found, entries = list[int](), self._entries.data  # in which Python finds single ones sooner than NumPy
+        low = int(_LOW)
+        for high in set((hashes >> _BITS).tolist()):
+            begin = bisect_left(entries, high << int(_BITS))
+            end = bisect_right(entries, (high << int(_BITS)) | low, begin)
+            found += [entry & low for entry in entries[begin:end]]
             found += self._added.get(high, ())
         return np.array(sorted(found), np.int64)

@@ -151,24 +151,24 @@ class Degrees:
         file: Callable[[], duckdb.DuckDBPyConnection],
         label: int,
         row: Sequence[int],
-        subjects: Ints,
+        subjects: Sequence[int],
         changed: ChangedPairs,
     ) -> list[set[int]] | None:
         """Return the objects of some subjects, from the pairs around them or from all; None to look them up.
 
         ``row`` are the label's statistics; see :meth:`pairs`.
         """
-        triples, _, vertices, *_ = row
+        triples, vertices = row[0], row[2]
         blocks = self._blocks.get(label)
         if blocks is not None and blocks.have(subjects):
-            return blocks.objects(subjects)
+            return [*map(blocks.objects_of, subjects)]
         pairs = self.pairs(file, label, triples, changed)
         if pairs is not None:
-            return pairs.objects(subjects)
+            return [*map(pairs.objects_of, subjects)]
         if blocks is None:
             blocks = self._blocks[label] = PairBlocks(vertices, triples)
         if blocks.read(file, label, subjects, changed, self._memory - self.nbytes):
-            return blocks.objects(subjects)
+            return [*map(blocks.objects_of, subjects)]
         return None
 
     def follow(self, changes: Iterable[Changes | None]) -> None:
@@ -187,26 +187,29 @@ class Degrees:
                 self._follow(change)
 
     def _follow(self, change: Changes) -> None:
-        touched = change.labels
         if change.triples <= _SMALL:
             self._note(change)
-        else:
-            tables = [(key, table) for key, table in self._tables.items() if key[1] in touched]
-            for direction in {direction for (direction, _), _ in tables}:
-                labels, vertices, counts = changed(change, direction)
-                for (at, label), table in tables:
-                    if at == direction:
-                        begin, end = np.searchsorted(labels, (label, label + 1))
-                        table.add(vertices[begin:end], counts[begin:end])
+            return
+        touched = change.labels
+        tables = [(key, table) for key, table in self._tables.items() if key[1] in touched]
+        for direction in {direction for (direction, _), _ in tables}:
+            labels, vertices, counts = changed(change, direction)
+            for (at, label), table in tables:
+                if at == direction:
+                    begin, end = np.searchsorted(labels, (label, label + 1))
+                    table.add(vertices[begin:end], counts[begin:end])
         cached: Iterable[tuple[int, Pairs | PairBlocks]] = chain(self._pairs.items(), self._blocks.items())
         for label, pairs in cached:
             if label in touched:
                 pairs.change(*(rows[rows[:, 0] == label, 1:] for rows in (change.added, change.removed)))
 
     def _note(self, change: Changes) -> None:
-        """Add and take away the triples of a small change, one by one."""
-        for rows, sign in ((change.added, 1), (change.removed, -1)):
+        """Take away and add the triples of a small change, one by one."""
+        for rows, sign in ((change.removed, -1), (change.added, 1)):
             for label, subject, object in rows.tolist():
+                for pairs in (self._pairs.get(label), self._blocks.get(label)):
+                    if pairs is not None:
+                        pairs.note(subject, object, there=sign > 0)
                 if (table := self._tables.get((OUT, label))) is not None:
                     table.note(subject, sign, sign * (object >= LITERAL_BASE))
                 if (table := self._tables.get((IN, label))) is not None:

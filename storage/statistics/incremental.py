@@ -9,7 +9,7 @@ too: what is left to look up is what was there before of the objects, label by l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ from graphdb.storage.statistics import few_triples, tables
 from graphdb.storage.statistics import labels as statistics
 from graphdb.storage.statistics.few_triples import Counts
 from graphdb.storage.statistics.known import KindBits, KnownStatistics, StatisticsLookup
+from graphdb.storage.statistics.pairs import Pairs
 
 if TYPE_CHECKING:
     import duckdb
@@ -67,8 +68,10 @@ def there(connection: duckdb.DuckDBPyConnection, triples: Ints, cached: KnownSta
     """Return those of some triples that are there, before a change: int64 [triples, 3]."""
     if not len(triples):
         return triples
-    if len(triples) <= small_joins.SMALL and (found := _there_cached(connection, triples, cached)) is not None:
-        return found
+    if len(triples) <= small_joins.SMALL:
+        known = there_in_memory(connection, triples.tolist(), cached)
+        if known is not None:
+            return np.array(known, np.int64).reshape(-1, 3)
     if len(triples) > small_joins.SMALL:
         wanted, given = relation(triples)
         same = ", ".join(_TRIPLE)
@@ -82,19 +85,17 @@ def there(connection: duckdb.DuckDBPyConnection, triples: Ints, cached: KnownSta
     return found[among(found, triples)]
 
 
-def _there_cached(connection: duckdb.DuckDBPyConnection, triples: Ints, cached: KnownStatistics) -> Ints | None:
-    """Return those of some triples that are there, where the pairs of all their labels are cached."""
-    is_there = np.zeros(len(triples), bool)
-    pairs = {label: cached.pairs(lambda: connection, label) for label in set(triples[:, 0].tolist())}
-    if None in pairs.values():
-        return None
-    for label, each in pairs.items():
-        assert each is not None
-        mine = (triples[:, 0] == label).nonzero()[0]
-        objects = triples[mine, 2].tolist()
-        found = each.objects(triples[mine, 1])
-        is_there[mine] = [object in some for object, some in zip(objects, found, strict=True)]
-    return triples[is_there]
+def there_in_memory(
+    connection: duckdb.DuckDBPyConnection, triples: Sequence[Sequence[int]], cached: KnownStatistics
+) -> list[Sequence[int]] | None:
+    """Return those of a handful of triples that are there, where the pairs of all their labels are cached."""
+    pairs: dict[int, Pairs] = {}
+    for label in {label for label, _, _ in triples}:
+        known = cached.pairs(lambda: connection, label)
+        if known is None:
+            return None
+        pairs[label] = known
+    return [triple for triple in triples if pairs[triple[0]].has(triple[1], triple[2])]
 
 
 def change(

@@ -72,7 +72,7 @@ class KnownStatistics:
         return self.degrees.pairs(file, label, self.edge_labels.get(label, (0,))[0], changed)
 
     def objects(
-        self, file: Callable[[], duckdb.DuckDBPyConnection], label: int, subjects: Ints, changed: ChangedPairs
+        self, file: Callable[[], duckdb.DuckDBPyConnection], label: int, subjects: Sequence[int], changed: ChangedPairs
     ) -> list[set[int]] | None:
         """Return the objects of some subjects of a label before the change under way; None where they are looked for.
 
@@ -164,7 +164,7 @@ class StatisticsLookup:
         if not vertices:
             return {}
         pairs = np.array(come, np.int64).reshape(-1, 2)
-        found = self._objects(np.array(vertices, np.int64), pairs, pairs[:0])
+        found = self._objects(vertices, pairs, pairs[:0])
         if found is None:
             return None
         return {
@@ -174,7 +174,7 @@ class StatisticsLookup:
 
     # --- what the file is asked for
 
-    def _objects(self, subjects: Ints, come: Ints, gone: Ints) -> list[set[int]] | None:
+    def _objects(self, subjects: Sequence[int], come: Ints, gone: Ints) -> list[set[int]] | None:
         return self._known.objects(lambda: self._connection, self.typed, subjects, (come, gone))
 
     def _rows_of(self, table: str, columns: str, ids: Ints) -> Ints:
@@ -295,7 +295,7 @@ class StatisticsLookup:
         asked = each_number(vertices[(vertices < LITERAL_BASE) & ~self.fresh(vertices)])
         if not len(asked):
             return np.empty((0, 2), np.int64)
-        objects = self._objects(asked, come, gone)
+        objects = self._objects(asked.tolist(), come, gone)
         if objects is not None:
             had = [(id, c) for id, classes in zip(asked.tolist(), objects, strict=True) for c in classes]
             rows = np.array([row for row in had if row[1] < LITERAL_BASE], np.int64).reshape(-1, 2)

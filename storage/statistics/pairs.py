@@ -11,7 +11,7 @@ long as to find one of them, and a third of what it takes for four.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -37,6 +37,9 @@ _LEAST = 1024
 
 _BLOCK = 1 << 15
 """Pairs of a block, about."""
+
+_LISTED = 64
+"""Objects among which Python finds one sooner than NumPy begins."""
 
 _AT_ONCE = 4
 """Blocks that one look reads: for more, their subjects are looked for."""
@@ -75,40 +78,53 @@ class Pairs:
         """How many bytes they take."""
         return self._subjects.nbytes + self._objects.nbytes + 4 * PAIR_BYTES * self._changes
 
-    def objects(self, subjects: Ints) -> list[set[int]]:
-        """Return the objects of each of some subjects."""
-        begins, ends = (self._subjects.searchsorted(subjects, side) for side in ("left", "right"))
-        found = []
-        for subject, begin, end in zip(subjects.tolist(), begins.tolist(), ends.tolist(), strict=True):
-            objects = set(self._objects[begin:end].tolist())
-            for object, there in self._changed.get(subject, {}).items():
-                (objects.add if there else objects.discard)(object)
-            found.append(objects)
-        return found
+    def has(self, subject: int, object: int) -> bool:
+        """Whether a pair is there."""
+        changed = self._changed.get(subject)
+        if changed is not None and object in changed:
+            return changed[object]
+        found = self._sorted(subject)
+        return object in found.tolist() if len(found) <= _LISTED else bool((found == object).any())
 
     def objects_of(self, subject: int) -> set[int]:
         """Return the objects of one subject."""
-        view = self._subjects.data  # of which Python finds single numbers sooner than NumPy
-        begin = bisect_left(view, subject)
-        objects = set(self._objects[begin : bisect_right(view, subject, begin)].tolist())
+        objects = set(self._sorted(subject).tolist())
         for object, there in self._changed.get(subject, {}).items():
             (objects.add if there else objects.discard)(object)
         return objects
 
+    def _sorted(self, subject: int) -> Ints:
+        """Return the objects of one subject among the sorted pairs."""
+        view = self._subjects.data  # of which Python finds single numbers sooner than NumPy
+        begin = bisect_left(view, subject)
+        return self._objects[begin : bisect_right(view, subject, begin)]
+
     def change(self, come: Ints, gone: Ints) -> None:
         """Take pairs away that went, then add those that came: int64 [pairs, 2] each."""
-        changes = self._changes + len(come) + len(gone)
-        if changes > max(_LEAST, len(self._subjects) // _SHARE):
-            since = [(s, o, there) for s, objects in self._changed.items() for o, there in objects.items()]
-            rows = np.array(since, np.int64).reshape(-1, 3)
-            self._changed, self._changes = {}, 0
-            self._merge(rows[rows[:, 2] == 1, :2], rows[rows[:, 2] == 0, :2])
+        if self._are_many(len(come) + len(gone)):
+            self._merge_noted()
             self._merge(come, gone)
             return
         for pairs, there in ((gone, False), (come, True)):
             for subject, object in pairs.tolist():
-                self._changed.setdefault(subject, {})[object] = there
-        self._changes = changes
+                self.note(subject, object, there=there)
+
+    def note(self, subject: int, object: int, *, there: bool) -> None:
+        """Note that a pair is there, or is not."""
+        if self._are_many(1):
+            self._merge_noted()
+        self._changed.setdefault(subject, {})[object] = there
+        self._changes += 1
+
+    def _are_many(self, more: int) -> bool:
+        return self._changes + more > max(_LEAST, len(self._subjects) // _SHARE)
+
+    def _merge_noted(self) -> None:
+        """Merge what was noted into the sorted pairs."""
+        since = [(s, o, there) for s, objects in self._changed.items() for o, there in objects.items()]
+        rows = np.array(since, np.int64).reshape(-1, 3)
+        self._changed, self._changes = {}, 0
+        self._merge(rows[rows[:, 2] == 1, :2], rows[rows[:, 2] == 0, :2])
 
     def _merge(self, come: Ints, gone: Ints) -> None:
         """Do so in the sorted pairs."""
@@ -131,18 +147,18 @@ class PairBlocks:
         self.nbytes = 0
         """How many bytes they take."""
 
-    def have(self, subjects: Ints) -> bool:
+    def have(self, subjects: Sequence[int]) -> bool:
         """Whether the blocks of all of some subjects are read."""
         return not self._missing(subjects)
 
-    def _missing(self, subjects: Ints) -> set[int]:
-        return set((subjects // self._width).tolist()) - self._blocks.keys()
+    def _missing(self, subjects: Sequence[int]) -> set[int]:
+        return {subject // self._width for subject in subjects} - self._blocks.keys()
 
     def read(
         self,
         file: Callable[[], duckdb.DuckDBPyConnection],
         label: int,
-        subjects: Ints,
+        subjects: Sequence[int],
         changed: ChangedPairs,
         memory: int,
     ) -> bool:
@@ -162,10 +178,17 @@ class PairBlocks:
             self.nbytes += made.nbytes
         return True
 
-    def objects(self, subjects: Ints) -> list[set[int]]:
-        """Return the objects of each of some subjects whose blocks are read."""
-        blocks, width = self._blocks, self._width
-        return [blocks[subject // width].objects_of(subject) for subject in subjects.tolist()]
+    def objects_of(self, subject: int) -> set[int]:
+        """Return the objects of one subject whose block is read."""
+        return self._blocks[subject // self._width].objects_of(subject)
+
+    def note(self, subject: int, object: int, *, there: bool) -> None:
+        """Note that a pair is there, or is not, where its block is read."""
+        block = self._blocks.get(subject // self._width)
+        if block is not None:
+            before = block.nbytes
+            block.note(subject, object, there=there)
+            self.nbytes += block.nbytes - before
 
     def change(self, come: Ints, gone: Ints) -> None:
         """Take pairs away that went, then add those that came, where their blocks are read."""

@@ -23,7 +23,7 @@ from graphdb.common import arrow
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import LISTED, ArrowViews, table_of
 from graphdb.storage.arrays.batch import LITERAL
-from graphdb.storage.arrays.small_joins import Ints, among, distinct, rows_of
+from graphdb.storage.arrays.small_joins import SMALL, Ints, among, distinct, rows_of
 from graphdb.storage.dictionary.terms import Numbering, term_counts
 from graphdb.storage.dictionary.typed_literals import short_value
 from graphdb.storage.file.prepared_sql import Columns, execute
@@ -149,7 +149,8 @@ class Update:
         """
         self._insertions.run()
         found, self.changes = self.changes, []
-        self._known = replace(self._known, degrees=self._degrees)
+        if self._known.degrees is not self._degrees:
+            self._known = replace(self._known, degrees=self._degrees)
         sizes = self._terms.sizes
         if sizes is None:
             return [*found, Changes()]
@@ -222,16 +223,17 @@ class Update:
 
     def there(self, triples: Iterable[tuple[int, int, int]]) -> set[tuple[int, int, int]]:
         """Return those of a handful of triples (label, subject, object) that are in the file."""
-        asked = np.array(sorted(triples), np.int64).reshape(-1, 3)
-        found = incremental.there(self._connection, asked, self._known).tolist()
+        listed = sorted(triples)
+        found = incremental.there_in_memory(self._connection, listed, self._known) if len(listed) <= SMALL else None
+        if found is None:
+            found = incremental.there(self._connection, np.array(listed, np.int64).reshape(-1, 3), self._known).tolist()
         return {(label, subject, object) for label, subject, object in found}
 
     def objects(self, label: int, subjects: Sequence[int]) -> list[set[int]]:
         """Return the objects that some subjects have of a label, in the file."""
         if self._known.edge_labels is not None and label not in self._known.edge_labels:
             return [set() for _ in subjects]
-        asked = np.array(subjects, np.int64)
-        found = self._known.objects(lambda: self._connection, label, asked, UNCHANGED)
+        found = self._known.objects(lambda: self._connection, label, subjects, UNCHANGED)
         if found is not None:
             return found
         sql = "SELECT subject, object FROM _graphdb.triple WHERE label = ? AND subject IN (SELECT unnest(?::BIGINT[]))"

@@ -33,8 +33,9 @@ def test_pairs_follow_changes(there: set[tuple[int, int]], batches: list, least:
         for come, gone in batches:
             found.change(rows(come), rows(gone))
             there = (there - set(gone)) | set(come)
-            known = found.objects(np.arange(8))
+            known = [found.objects_of(subject) for subject in range(8)]
             assert known == [{o for s, o in there if s == subject} for subject in range(8)]
+            assert there == {(s, o) for s in range(8) for o in range(8) if found.has(s, o)}
     finally:
         module._LEAST = before
 
@@ -79,14 +80,14 @@ def test_they_are_what_the_file_has(tmp_path: pathlib.Path, monkeypatch: pytest.
                 sql = "SELECT subject, object FROM _graphdb.triple WHERE label = $label"
                 there = db._state.connection.rows(sql, {"label": label})
                 subjects = sorted({subject for subject, _ in there} | {0, 1})
-                known = found.objects(np.array(subjects))
+                known = [found.objects_of(subject) for subject in subjects]
                 assert known == [{o for s, o in there if s == subject} for subject in subjects]
                 compared += 1
             for label, blocks in db._state.degrees()._blocks.items():
                 sql = "SELECT subject, object FROM _graphdb.triple WHERE label = $label"
                 there = db._state.connection.rows(sql, {"label": label})
-                read = np.array([each for each in range(400) if blocks.have(np.array([each]))], np.int64)
-                assert blocks.objects(read) == [{o for s, o in there if s == subject} for subject in read.tolist()]
+                read = [each for each in range(400) if blocks.have([each])]
+                assert [*map(blocks.objects_of, read)] == [{o for s, o in there if s == subject} for subject in read]
                 around += len(read)
             rows = db._state.connection.rows("SELECT iri, id FROM _graphdb.resource")
             literals = db._state.connection.rows("SELECT lexical, datatype, language, id, kind FROM _graphdb.literal")

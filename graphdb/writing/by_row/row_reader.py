@@ -204,7 +204,7 @@ class RowReader:
                 found = self._with_values(key, value if each.listed else [value]) if _is_list(value, each) else None
                 if found is None:
                     return None
-                sets.append(stored.store.to_vertices(each_number(found)))
+                sets.append(each_number(found) if len(found) > 1 else found)  # resources, whose ids vertices have
             ids = reduce(both, sets)
             for under in labels:
                 parts = [stored.graph.members_among(ids, each) for each in under]
