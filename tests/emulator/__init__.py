@@ -79,11 +79,16 @@ class _Machine:
         """No number among the values is the address of something on another device than the current."""
         if self.devices == 1:
             return
-        cells = np.asarray(values).astype(np.uint64).ravel()
         with self._lock:
-            for start, end, device in self._places.values():
-                if device != _current() and ((cells >= start) & (cells < end)).any():
-                    raise AssertionError(f"{what} on device {_current()} is told an address of device {device}")
+            others = sorted(place for place in self._places.values() if place[2] != _current())
+        if not others:
+            return
+        starts, ends, _ = (np.array(part, np.uint64) for part in zip(*others, strict=True))
+        cells = np.asarray(values).astype(np.uint64).ravel()
+        before = np.searchsorted(starts, cells, side="right")  # what lies somewhere lies there alone
+        told = before[(before > 0) & (cells < ends[before - 1])]
+        if len(told):
+            raise AssertionError(f"{what} on device {_current()} is told an address of device {others[told[0] - 1][2]}")
 
     def launch(self) -> None:
         """Raise where the current device has failed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -281,3 +282,24 @@ def test_the_last_device_alone() -> None:
             assert executor.count(plan) == HOST.count(plan), what
         else:
             assert rows_of(executor, plan) == rows_of(HOST, plan), what
+
+
+def test_the_emulator_notices_addresses_of_another_device() -> None:
+    machine = emulator._Machine()
+    machine.devices = 2
+    dice = np.random.default_rng(3)
+    starts = np.sort(dice.choice(200, 20, replace=False)) * 100
+    sizes = dice.integers(1, 101, 20)
+    sizes[4] = 0
+    devices = dice.integers(0, 2, 20)
+    machine._places = {
+        start: (start, start + size, device)
+        for start, size, device in zip(starts.tolist(), sizes.tolist(), devices.tolist(), strict=True)
+    }
+    for address in range(0, 20_100, 9):
+        wrong = ((starts <= address) & (address < starts + sizes) & (devices == 1)).any()  # 0 is the current one
+        for values in (address, [0, address, 1 << 60]):
+            with pytest.raises(AssertionError, match="of device 1") if wrong else nullcontext():
+                machine.check("a kernel", values)
+    machine.devices = 1
+    machine.check("a kernel", starts)
