@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.duckdb.fetch import rows_of
-from graphdb.common.values.types import AS_WRITTEN, VALUE, Base, Type
+from graphdb.common.values.types import AS_WRITTEN, VALUE, WHOLE_AND_REAL, Base, Type, bases_of_kinds
 from graphdb.snapshot.columns import ValueColumn, read_column, read_columns
 from graphdb.snapshot.property_types import Changed, PropertyTypes, exact_only, most_reread
 from graphdb.storage.arrays.arrow import values
@@ -123,6 +123,14 @@ class PropertyArrays(PropertyTypes):
     def in_memory(self, label: EdgeLabel) -> bool:
         """Whether a property is read as an array: one value of one type per vertex, and not too many of them."""
         return self._fits(label) and self.gathers(label) and (exact_only(label) or self.type_of(label) != VALUE)
+
+    def in_columns(self, label: EdgeLabel) -> bool:
+        """Whether columns compute a property: it is :meth:`in_memory`, or of integers and floating-point numbers."""
+        return self.in_memory(label) or (self.is_of_both(label) and self.gathers(label))
+
+    def is_of_both(self, label: EdgeLabel) -> bool:
+        """Whether all values of a property are integers and floating-point numbers, and there may be both."""
+        return not exact_only(label) and bases_of_kinds(label.kinds) == WHOLE_AND_REAL
 
     def gathers(self, label: EdgeLabel) -> bool:
         """Whether :meth:`gather` has a property's values: those of several types, too, which columns do not compute.

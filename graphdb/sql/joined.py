@@ -20,6 +20,7 @@ from graphdb.common.values.types import (
     NULL,
     NUMERIC,
     VALUE,
+    WHOLE_AND_REAL,
     ZONED,
     Base,
     Type,
@@ -98,10 +99,6 @@ def common(values: Sequence[SqlValue]) -> tuple[list[str], Type]:
     if are_numbers(bases) and bases != WHOLE_AND_REAL:
         raise NotSupportedError("numbers of different types are not supported in one column in SQL")
     return unified(values)
-
-
-WHOLE_AND_REAL = frozenset((Base.INTEGER, Base.FLOAT))
-"""Types of numbers that are floating-point ones in a user's table."""
 
 
 def are_numbers(bases: frozenset[Base] | None) -> bool:

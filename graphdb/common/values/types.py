@@ -184,6 +184,9 @@ NO_KEYS = "f := TRUE"
 NUMERIC = {Base.INTEGER, Base.DECIMAL, Base.FLOAT}
 """Types that compare and compute with each other."""
 
+WHOLE_AND_REAL = frozenset((Base.INTEGER, Base.FLOAT))
+"""Types of numbers that are floating-point ones in a user's table."""
+
 MEMBERS: dict[Base, tuple[str, str]] = {
     Base.INTEGER: ("integer", "BIGINT"),
     Base.DECIMAL: ("decimal", "DECIMAL(38, 18)"),

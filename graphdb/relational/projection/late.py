@@ -152,7 +152,7 @@ def late_property(
     if vertex is None or vertex.type.base is not Base.NODE or snapshot.deleted is not None:
         return None
     label = snapshot.names.property(expression.key.words, text)
-    there = snapshot.properties.gathers if last else snapshot.properties.in_memory
+    there = snapshot.properties.gathers if last else snapshot.properties.in_columns
     return (vertex, label) if label.kinds and there(label) else None
 
 

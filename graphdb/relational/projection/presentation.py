@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from graphdb.common.duckdb.identifiers import quoted
-from graphdb.common.values.types import LABEL_OF, Base, Column, Type
+from graphdb.common.values.types import LABEL_OF, WHOLE_AND_REAL, Base, Column, Type
 from graphdb.sql.from_clause import NAMES_VIEW
-from graphdb.sql.joined import WHOLE_AND_REAL
 from graphdb.sql.times import durations
 from graphdb.sql.types.text import exact_text
 from graphdb.sql.value import SqlValue, as_list, instant, number

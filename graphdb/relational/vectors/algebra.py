@@ -87,6 +87,9 @@ class OfItems:
         return tuple(vector for vector in (self.where, self.result) if vector is not None)
 
 
+OF_BOTH = frozenset(f"{operator} of numbers" for operator in ("CASE", "coalesce", "+", "-", "*"))
+"""Operators whose results are integers in some rows and floating-point numbers in others."""
+
 Vector: TypeAlias = "ColumnOf | Constant | PropertyOf | LabelOf | Operation | OfItems"
 """An expression: a value for each row."""
 

@@ -15,7 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
-from graphdb.relational.vectors.algebra import ColumnOf, Constant, LabelOf, OfItems, Operation, PropertyOf, Vector
+from graphdb.relational.vectors.algebra import (
+    OF_BOTH,
+    ColumnOf,
+    Constant,
+    LabelOf,
+    OfItems,
+    Operation,
+    PropertyOf,
+    Vector,
+)
 from graphdb.relational.vectors.frames import Frame, Maker, made_once
 from graphdb.relational.vectors.numbers import (
     FITS,
@@ -40,10 +49,18 @@ from graphdb.relational.vectors.typed.lists import (
     split,
     written,
 )
+from graphdb.relational.vectors.typed.mixed import parts_of_property, reals_of_property
 from graphdb.relational.vectors.typed.structs import edges, edges_of_both, field_of, names_of_bits, paths, struct_of
 from graphdb.relational.vectors.typed.temporal import TEMPORAL, dates, instants, is_instant
 from graphdb.relational.vectors.typed.texts import TEXTS, joined, of_texts, same_texts
-from graphdb.relational.vectors.typed.unions import Part, as_floats, in_union, parts_of_case, parts_there
+from graphdb.relational.vectors.typed.unions import (
+    Part,
+    as_floats,
+    in_union,
+    parts_of_case,
+    parts_of_union,
+    parts_there,
+)
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import filled, number_integers, taken
@@ -73,6 +90,10 @@ def evaluated(vector: Vector, frame: Frame, properties: Properties) -> arrow.Arr
             return found if isinstance(found, arrow.Array) else found.combine_chunks()
         case Operation(operator, (lists,), constants) if operator in LISTS:
             return LISTS[operator](evaluated(lists, frame, properties), *constants)
+        case Operation("toFloat", (PropertyOf() as of_both,)) if (
+            reals := reals_of_property(of_both, frame, properties)
+        ) is not None:
+            return reals
         case Operation("field", (structs,), (int(at),)):
             return field_of(evaluated(structs, frame, properties), at)
         case LabelOf() | Operation("CASE") if (coded := texts_by_numbers(vector, frame, properties)) is not None:
@@ -88,8 +109,9 @@ def evaluated(vector: Vector, frame: Frame, properties: Properties) -> arrow.Arr
             return ranges([evaluated(each, frame, properties) for each in operands], step)
         case Operation("||", operands):
             return joined([_text(each, frame, properties) for each in operands], len(frame))
-        case Operation("CASE of numbers" | "coalesce of numbers" as operator, operands):
-            parts = _PARTS[operator]([_operand(each, frame, properties) for each in operands])
+        case Operation(operator) if operator in OF_BOTH:
+            parts = numbers_in_parts(vector, frame, properties)
+            assert parts is not None
             return in_union(parts, properties.unions())
         case Operation("+" | "-" | "*" as operator, operands):
             compute, most = _ARITHMETIC[operator]
@@ -139,15 +161,36 @@ def numbers_in_parts(vector: Vector, frame: Frame, properties: Properties) -> li
         SQL has to compute them.
     """
     match vector:
-        case Operation("CASE of numbers" | "coalesce of numbers" as operator, operands):
-            return _PARTS[operator]([_operand(each, frame, properties) for each in operands])
+        case PropertyOf():
+            return parts_of_property(vector, frame, properties)
+        case Operation("CASE of numbers", operands):
+            return parts_of_case([_operand(each, frame, properties) for each in operands])
+        case Operation("coalesce of numbers", operands):
+            return parts_there([part for each in operands for part in _parts(each, frame, properties)])
+        case Operation(operator, (left, right)) if operator in OF_BOTH:
+            compute, most = _ARITHMETIC[operator[0]]
+            return [
+                (_computed(compute, most, [one, other], (left, right)), _both_chosen(mine, theirs))
+                for one, mine in _parts(left, frame, properties)
+                for other, theirs in _parts(right, frame, properties)
+            ]
         case Operation("items", items):
-            found: list[Part] = []
-            for item in items:
-                parts = numbers_in_parts(item, frame, properties)
-                found += [(_operand(item, frame, properties), None)] if parts is None else parts
-            return found
+            return [part for item in items for part in _parts(item, frame, properties)]
     return None
+
+
+def _parts(vector: Vector, frame: Frame, properties: Properties) -> list[Part]:
+    """Return the numbers of an expression in parts of one type each, of which there may be one."""
+    parts = numbers_in_parts(vector, frame, properties)
+    if parts is not None:
+        return parts
+    array = _operand(vector, frame, properties)
+    return parts_of_union(array) if arrow.is_union(array.type) else [(array, None)]
+
+
+def _both_chosen(one: NDArray[np.bool_] | None, other: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    """Return which rows two parts both have; None for all."""
+    return other if one is None else one if other is None else one & other
 
 
 def _operand(vector: Vector, frame: Frame, properties: Properties) -> arrow.Array:
@@ -437,12 +480,6 @@ _ARITHMETIC: Mapping[str, tuple[np.ufunc, Callable[[float, float], float]]] = {
 
 _OF_OPERANDS = frozenset(("=", "<>", "<", "<=", ">", ">=", "//", "%", "/", "CASE"))
 """Operators that none of their operands is handed on by."""
-
-_PARTS: Mapping[str, Callable[[Sequence[arrow.Array]], list[Part]]] = {
-    "CASE of numbers": parts_of_case,
-    "coalesce of numbers": parts_there,
-}
-"""Operators whose numbers are of two types."""
 
 _OPERATORS: Mapping[str, Operator] = {
     "=": _compared(np.equal),

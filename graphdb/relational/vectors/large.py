@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from graphdb.common import arrow
 from graphdb.relational.vectors.algebra import (
+    OF_BOTH,
     Aggregate,
     Clause,
     ColumnOf,
@@ -25,6 +26,7 @@ from graphdb.relational.vectors.expressions import evaluated, fulfilled, has_few
 from graphdb.relational.vectors.frames import Frame
 from graphdb.relational.vectors.numbers import SPREAD, NotVectorized
 from graphdb.relational.vectors.pieces import in_pieces
+from graphdb.snapshot.number_columns import numbers_of
 from graphdb.snapshot.properties import Properties
 
 _PIECE = 1 << 15
@@ -39,7 +41,7 @@ MANY = 1 << 15
 
 _LOCAL = {
     *"= <> < <= > >= + - * // % / AND OR NOT CASE coalesce absent equals".split(),
-    *("IS NULL", "same text", "toInteger of floats", "CASE of numbers", "coalesce of numbers"),
+    *("IS NULL", "same text", "toInteger of floats", *OF_BOTH),
     *("toFloat", "abs", "round", "floor", "ceil", "sqrt", "date", "year", "quarter", "month", "day", "dayOfWeek"),
     *("hour", "minute", "second"),
 }
@@ -125,6 +127,11 @@ def _with_properties(
             coded = source.codes()
             assert coded is not None
             source = coded[0]
+        if isinstance(each, _RealOf):
+            assert source is not None
+            numbers = numbers_of(source)
+            assert numbers is not None
+            source = numbers.both
         table = table.append_column(name, properties.gather(each.label, ids) if source is None else source.delayed(ids))
         names[each] = ColumnOf(name)
     return table, [_with(vector, names) for vector in vectors]
@@ -135,9 +142,21 @@ class _CodeOf(PropertyOf):
     """The number of a text that is a property."""
 
 
+@dataclass(frozen=True, slots=True)
+class _RealOf(PropertyOf):
+    """The floating-point number that a property of both types is, or equals."""
+
+
 def _by_codes(vector: Vector, rows: int, properties: Properties) -> Vector:
-    """Return an expression in which texts of one property are compared by numbers of theirs, where they have some."""
+    """Return an expression in which texts of one property are compared by numbers of theirs, where they have some, and
+    integers beside floating-point numbers by the latter.
+    """
     match vector:
+        case Operation("toFloat", (PropertyOf() as of_both,)) if properties.is_of_both(of_both.label):
+            source = properties.source(of_both.label, rows)
+            numbers = None if source is None else numbers_of(source)
+            if numbers is not None and numbers.both is not None:
+                return _RealOf(of_both.vertex, of_both.label)
         case Operation("same text", (PropertyOf() as left, PropertyOf() as right)) if left.label == right.label:
             few = left.label.triples <= SPREAD * rows  # to number many would take longer than to compare some
             source = properties.source(left.label, rows) if few else None
@@ -190,7 +209,7 @@ def over_computed(clause: Clause) -> Clause | None:
 
 def _is_union(vector: Vector) -> bool:
     """Whether values are a union, whose pieces take longer to put together than all to be made at once."""
-    return isinstance(vector, Operation) and vector.operator in ("CASE of numbers", "coalesce of numbers")
+    return isinstance(vector, Operation) and vector.operator in OF_BOTH
 
 
 def _taken(each: Vector | Aggregate) -> set[str]:

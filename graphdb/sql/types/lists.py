@@ -16,6 +16,7 @@ from graphdb.common.values.types import (
     ANY,
     BOOLEAN,
     NULL,
+    WHOLE_AND_REAL,
     Base,
     Type,
     has_ids,
@@ -29,7 +30,7 @@ from graphdb.pattern.free import free_variables
 from graphdb.sql.compiler import Compiler, Forms
 from graphdb.sql.constants import list_sql
 from graphdb.sql.equivalence import once
-from graphdb.sql.joined import WHOLE_AND_REAL, alternatives, are_numbers, cast, common, options, type_of
+from graphdb.sql.joined import alternatives, are_numbers, cast, common, options, type_of
 from graphdb.sql.types import maps, ranges
 from graphdb.sql.types.comparisons import compare
 from graphdb.sql.types.list_items import ItemRows, listed, quantified

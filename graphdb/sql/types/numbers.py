@@ -10,11 +10,21 @@ from collections.abc import Callable
 
 from graphdb.common.duckdb.out_of_range import OutOfRange
 from graphdb.common.errors import NotSupportedError, TypeMismatchError, with_place
-from graphdb.common.values.types import BOOLEAN, FLOAT, INTEGER, MEMBERS, NUMERIC, STRING, VALUE, Base, Type
+from graphdb.common.values.types import (
+    BOOLEAN,
+    FLOAT,
+    INTEGER,
+    MEMBERS,
+    NUMERIC,
+    STRING,
+    VALUE,
+    WHOLE_AND_REAL,
+    Base,
+    Type,
+)
 from graphdb.grammar import syntax as ast
 from graphdb.sql.compiler import Compile, Compiler, Forms
 from graphdb.sql.equivalence import all_once, once
-from graphdb.sql.joined import WHOLE_AND_REAL
 from graphdb.sql.types import text
 from graphdb.sql.types.magnitudes import LARGEST, magnitude
 from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, VOLATILE, Effects, SqlValue, as_union, member, number

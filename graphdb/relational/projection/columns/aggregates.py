@@ -74,7 +74,7 @@ def aggregate(
         case ast.Case(None, branches, None) if name == "count" and not distinct:
             return Aggregate("sum", _counted_case(branches, value), matches=matches)
     vector, base = value(node.arguments[0])
-    if base is Base.VALUE and (name == "avg" or (name == "count" and not distinct)):
+    if base is Base.VALUE and name in ("avg", "count"):
         vector, base = real((vector, base)), Base.FLOAT
     match name:
         case "count":

@@ -292,7 +292,8 @@ class ExpressionTranslator:
             return None
         vertex, label = late
         base = self.snapshot.properties.type_of(label).base
-        return (PropertyOf(ColumnOf(vertex.column or ""), label), base) if base in OF_VERTICES else None
+        there = base in OF_VERTICES or self.snapshot.properties.is_of_both(label)
+        return (PropertyOf(ColumnOf(vertex.column or ""), label), base) if there else None
 
     def _field(self, node: ast.Property) -> Typed | None:
         """Return what a map in a column has for a key; None for other properties."""

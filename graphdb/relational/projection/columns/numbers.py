@@ -76,7 +76,10 @@ def one_type(values: Sequence[Typed]) -> Base:
 def arithmetic(operator: str, one: Typed, other: Typed) -> Typed:
     """Return ``+ - * /`` of two numbers."""
     bases = {one[1], other[1]}
-    require(bases <= NUMBERS and (Base.VALUE not in bases or Base.FLOAT in bases))
+    require(bases <= NUMBERS)
+    if Base.VALUE in bases and Base.FLOAT not in bases:
+        require(operator != "/")
+        return Operation(f"{operator} of numbers", (one[0], other[0])), Base.VALUE
     if Base.VALUE in bases:
         one, other = number(one), number(other)
     integral = bases == {Base.INTEGER}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import date
 from math import isfinite
 
-from graphdb.common.values.types import Base, Type
+from graphdb.common.values.types import WHOLE_AND_REAL, Base, Type
 from graphdb.relational.vectors.algebra import ColumnOf, Constant, Operation, Vector
-from graphdb.sql.joined import WHOLE_AND_REAL
 from graphdb.sql.value import SqlValue
 
 PLAIN = {Base.NODE, Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.ZONED}

@@ -24,7 +24,7 @@ from graphdb.relational.vectors.grouped.numbering import (
     texts_of_vertices,
     within_range,
 )
-from graphdb.relational.vectors.grouped.ranked import extreme_number, extreme_of_parts, percentile
+from graphdb.relational.vectors.grouped.ranked import extreme_number, extreme_of_parts, extreme_of_property, percentile
 from graphdb.relational.vectors.numbers import (
     SPREAD,
     NotVectorized,
@@ -180,6 +180,8 @@ def _differ(keys: Sequence[PropertyOf], vertex: str, frame: Frame, properties: P
     each = frame.at(at)
     for key in checked(keys, _KEYS):
         found = evaluated(key, each, properties)
+        if arrow.is_union(found.type):
+            continue
         if not found.null_count and not arrow.is_floating(found.type) and not arrow.is_struct(found.type):
             distinct, _ = numbered(found)
             if len(distinct) == len(at):
@@ -224,6 +226,10 @@ def aggregated(aggregate: Aggregate, groups: Groups, frame: Frame, properties: P
     if aggregate.operand is None:
         return arrow.numbers(sums(numbers, weighted, count))
     in_parts = aggregate.function in ("sum", "min", "max")
+    if isinstance(aggregate.operand, PropertyOf) and aggregate.function in ("min", "max"):
+        found = extreme_of_property(aggregate.function, aggregate.operand, frame, properties, numbers, count)
+        if found is not None:
+            return found
     parts = numbers_in_parts(aggregate.operand, frame, properties) if in_parts else None
     if parts is not None:
         require(not aggregate.distinct)

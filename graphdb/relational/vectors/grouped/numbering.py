@@ -10,6 +10,7 @@ from graphdb.relational.vectors.algebra import PropertyOf, Vector
 from graphdb.relational.vectors.expressions import evaluated, texts_by_numbers
 from graphdb.relational.vectors.frames import Frame
 from graphdb.relational.vectors.numbers import SPREAD, NotVectorized, ordinal
+from graphdb.relational.vectors.typed.mixed import reals_of_property
 from graphdb.relational.vectors.typed.unions import as_floats
 from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.texts import number_integers, numbered
@@ -24,6 +25,8 @@ def numbered_key(key: Vector, frame: Frame, properties: Properties) -> tuple[Int
         return numbers + 1, len(texts) + 1
     if isinstance(key, PropertyOf) and (of_vertices := texts_of_vertices(key, frame, properties)) is not None:
         return numbered_values(of_vertices)
+    if isinstance(key, PropertyOf) and (reals := reals_of_property(key, frame, properties)) is not None:
+        return numbered_values(reals)
     return numbered_values(evaluated(key, frame, properties))
 
 

@@ -8,9 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
+from graphdb.relational.vectors.algebra import PropertyOf
+from graphdb.relational.vectors.expressions import evaluated
+from graphdb.relational.vectors.frames import Frame
 from graphdb.relational.vectors.numbers import numeric, require
 from graphdb.relational.vectors.order import of_floats
+from graphdb.relational.vectors.typed.mixed import reals_of_property
 from graphdb.relational.vectors.typed.unions import Part, as_floats, in_union
+from graphdb.snapshot.properties import Properties
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.arrays.texts import taken
 
@@ -72,7 +77,24 @@ def extreme_number(function: str, array: arrow.Array, numbers: Ints, count: int)
     NotVectorized
         Some are not finite, or integers that are not floating-point numbers, too.
     """
-    data, there = as_floats(array)
+    return taken(array, _extremes(function, *as_floats(array), numbers, count))
+
+
+def extreme_of_property(
+    function: str, key: PropertyOf, frame: Frame, properties: Properties, numbers: Ints, count: int
+) -> arrow.Array | None:
+    """Return the same of a property; None of one that is not of both types."""
+    reals = reals_of_property(key, frame, properties)
+    if reals is None:
+        return None
+    at = _extremes(function, *as_floats(reals), numbers, count)
+    none = bool((at < 0).any())
+    found = evaluated(key, frame.at(np.maximum(at, 0)), properties)
+    return found.take(arrow.numbers(np.arange(len(at)), at >= 0)) if none else found
+
+
+def _extremes(function: str, data: NDArray[np.float64], there: NDArray[np.bool_], numbers: Ints, count: int) -> Ints:
+    """Return the row with the least or greatest number of each group, of equal ones the first; -1 without one."""
     rows = np.flatnonzero(there)
     data, numbers = data[rows], numbers[rows]
     require(bool(np.isfinite(data).all()))
@@ -82,7 +104,7 @@ def extreme_number(function: str, array: arrow.Array, numbers: Ints, count: int)
     same = np.flatnonzero(data == extremes[numbers])[::-1]  # the first one is written last
     found = np.full(count, -1)
     found[numbers[same]] = rows[same]
-    return taken(array, found)
+    return found
 
 
 def extreme_of_parts(
@@ -101,8 +123,9 @@ def extreme_of_parts(
     for extremes, (array, which) in zip(found, parts, strict=True):
         there = array.is_valid() if which is None else array.is_valid() & which
         real = array.type == arrow.FLOAT64
-        data = values(array)[there] if real else numeric(array)[there].astype(np.float64)
-        require(bool(np.isfinite(data).all()) and (real or bool((np.abs(data) <= _WHOLE).all())))
+        given = values(array)[there] if real else numeric(array)[there]
+        require(bool((np.isfinite(given) if real else np.abs(given) <= _WHOLE).all()))
+        data = given.astype(np.float64)
         compare.at(extremes, numbers[there], data)
     chosen = found.argmin(axis=0) if least else found.argmax(axis=0)
     reals = np.array([array.type == arrow.FLOAT64 for array, _ in parts])

@@ -55,10 +55,14 @@ def parts_of_case(operands: Sequence[arrow.Array]) -> list[Part]:
     return _chosen([*branches[1::2], otherwise], conditions)
 
 
-def parts_there(operands: Sequence[arrow.Array]) -> list[Part]:
+def parts_there(operands: Sequence[Part]) -> list[Part]:
     """Return the first of integers and floating-point numbers that is not null; no row is in two parts."""
-    require(all(map(_is_number, operands)))
-    return _chosen(operands, [each.is_valid() for each in operands[:-1]])
+    arrays = [array for array, _ in operands]
+    there = [array.is_valid() if which is None else which & array.is_valid() for array, which in operands[:-1]]
+    if operands[-1][1] is not None:
+        arrays[-1] = arrow.numbers(values(arrays[-1]), operands[-1][1] & arrays[-1].is_valid())
+    require(all(map(_is_number, arrays)))
+    return _chosen(arrays, there)
 
 
 def _chosen(results: Sequence[arrow.Array], conditions: Sequence[NDArray[np.bool_]]) -> list[Part]:
@@ -80,8 +84,8 @@ def parts_of_union(array: arrow.Array) -> list[Part]:
 
 
 def in_union(parts: Sequence[Part], union: arrow.DataType) -> arrow.Array:
-    """Return the numbers of parts, each row in one of them, as a column of both types."""
-    choices = [which for _, which in parts if which is not None]
+    """Return the numbers of parts, each row in one of them at most, as a column of both types."""
+    choices = [array.is_valid() if which is None else which for array, which in parts]
     results = [array for array, _ in parts]
     reals = [each.type == arrow.FLOAT64 for each in results]
 
