@@ -94,6 +94,32 @@ def test_no_value_is_compared_in_python(db: graphdb.Database, condition: str, mo
     assert not computed
 
 
+@pytest.mark.parametrize(
+    "rows", [[{"n": i, "k": value} for i, value in enumerate(VALUES)], [{"n": 1}, {"n": 3, "k": 2}], []]
+)
+def test_what_is_returned_of_maps(
+    db: graphdb.Database, rows: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the same for all rows, whatever is asked of it, with nulls and values of several types."""
+    computed = []
+    add = Computation.add
+    monkeypatch.setattr(Computation, "add", lambda *given, **more: computed.append(given) or add(*given, **more))
+    numbers, keys = [row["n"] for row in rows], [row.get("k") for row in rows]
+    for text, of in (
+        ("[r IN $rows | r.n]", lambda n: numbers),
+        ("size([r IN $rows WHERE r.n > 1 | r.k]) + a.n", lambda n: len([i for i in numbers if i > 1]) + n),
+        ("[r IN $rows | r.k][a.n]", lambda n: keys[n] if n < len(keys) else None),
+        ("a.n * reduce(s = 0, r IN $rows | s + r.n)", lambda n: n * sum(numbers)),
+        ("any(r IN $rows WHERE r.n = 3) AND a.n > 1", lambda n: 3 in numbers and n > 1),
+    ):
+        expected = [(i, of(i % 4)) for i in range(len(VALUES) * 2)]
+        assert repr(db.query(f"MATCH (a:P) RETURN a.i, {text} ORDER BY a.i", rows=rows).fetchall()) == repr(expected)
+        assert not computed or not rows or (text.startswith("[") and len(rows) > 2)
+    total = db.query("MATCH (a:P) RETURN a.n, sum([r IN $rows | r.n][a.n]) AS s", rows=rows).fetchall()
+    assert dict(total) == {n: len(VALUES) // 2 * numbers[n] if n < len(numbers) else 0 for n in range(4)}
+    assert db.query("RETURN [r IN $rows | r.n + 1] AS l", rows=rows).fetchall() == [([n + 1 for n in numbers],)]
+
+
 def test_what_fails_does_so_only_where_it_is_needed(db: graphdb.Database) -> None:
     """Of no rows, nothing is computed; a list that is not there says nothing."""
     rows = [{"k": 1}, 7]

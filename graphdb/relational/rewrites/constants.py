@@ -40,8 +40,8 @@ def with_constants(
 ) -> Query:
     """Return a query with such constants in its conditions, in lists that are asked for an item, and in UNWIND.
 
-    ``evaluate`` returns the value of an expression without variables.  What fails stays as it is: it may be that
-    no row needs it.
+    What is made of lists in what clauses return is a constant, too.  ``evaluate`` returns the value of an expression
+    without variables.  What fails stays as it is: it may be that no row needs it.
     """
     if ast.Parameter not in (kinds := kinds_in(query)) or kinds.isdisjoint(_COMPUTED):
         return query
@@ -59,6 +59,11 @@ def with_constants(
         except GraphDBError:
             return None
 
+    def listed(node: object) -> object:
+        """Return what is returned, with what is made of the items of lists as constants: others are no work."""
+        found = constant(node) if isinstance(node, LOCAL) else None
+        return mapped(node, listed) if found is None else found
+
     def known(node: object) -> object:
         return rewritten(node, constant)
 
@@ -72,6 +77,8 @@ def with_constants(
                 conditions = [node.collection]
             case ast.ReturnItem():
                 conditions = [each for each in (node.expression,) if as_membership(each) is not None]
+                if not conditions:
+                    node = mapped(node, listed)
             case _:
                 conditions = []
         return mapped(node, lambda part: known(part) if any(part is one for one in conditions) else clauses(part))
