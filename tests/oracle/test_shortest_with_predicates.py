@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -97,3 +99,39 @@ def test_the_least_length_is_that_of_a_shortest_path(edges: list[Edge], way: str
         text = f"MATCH p = (s:N){arrow}(t:N) WHERE s.id <> 4 AND length(p) > 1 WITH s, t, min(length(p)) AS n RETURN s.id, t.id, n"
         longer = {ends: min(n for n in each if n > 1) for ends, each in lengths.items() if max(each) > 1}
         assert {(s, t): n for s, t, n in database.query(text)} == longer
+
+
+@pytest.mark.parametrize("direction", ["->", "<-", "-"])
+def test_lengths_along_parallel_edges(direction: str) -> None:
+    """How long the shortest path is does not depend on parallel edges, but where it may return along another."""
+    dice = random.Random(5)
+    edges = [(dice.randrange(9), dice.randrange(9)) for _ in range(11)]
+    edges += edges[:4]
+    with graphdb.connect(device="cpu", threads=1) as db:
+        db.query("UNWIND range(0, 8) AS i CREATE (:V {i: i})")
+        db.query("UNWIND $edges AS e MATCH (a:V {i: e[0]}), (b:V {i: e[1]}) CREATE (a)-[:K]->(b)", edges=edges)
+        steps = [(a, b, n) for n, (a, b) in enumerate(edges)] if direction != "<-" else []
+        steps += [(b, a, n) for n, (a, b) in enumerate(edges) if direction != "->" and (a != b or direction == "<-")]
+        expected = {}
+        for start in range(9):
+            trails = [(start, frozenset[int]())]
+            for length in range(1, 6):
+                trails = [(b, used | {n}) for at, used in trails for a, b, n in steps if a == at and n not in used]
+                for end, _ in trails:
+                    expected.setdefault((start, end), length)
+        left, right = ("<-", "-") if direction == "<-" else ("-", direction)
+        for text in (
+            f"MATCH p = ANY SHORTEST (a:V){left}[:K*..5]{right}(b:V) RETURN a.i, b.i, length(p)",
+            f"MATCH p = ALL SHORTEST (a:V){left}[:K*..5]{right}(b:V) RETURN DISTINCT a.i, b.i, length(p)",
+            f"MATCH (a:V), (b:V) MATCH p = ANY SHORTEST (a){left}[:K*..5]{right}(b) RETURN a.i, b.i, length(p)",
+        ):
+            found = {(a, b): length for a, b, length in db.query(text).fetchall()}
+            assert found == expected, text
+        for low, high in ((2, 4), (0, 3)):
+            paths = db.query(
+                f"MATCH p = ANY SHORTEST (a:V){left}[:K*{low}..{high}]{right}(b:V) RETURN a.i, b.i, length(p), size(relationships(p))"
+            )
+            lengths = db.query(
+                f"MATCH p = ANY SHORTEST (a:V){left}[:K*{low}..{high}]{right}(b:V) RETURN a.i, b.i, length(p)"
+            )
+            assert sorted(lengths.fetchall()) == sorted(row[:3] for row in paths.fetchall() if row[2] == row[3])

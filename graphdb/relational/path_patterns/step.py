@@ -116,9 +116,15 @@ def cost_step(
 
 
 def goes_everywhere(step: PathStep, pieces: Sequence[Piece], snapshot: Snapshot) -> bool:
-    """Whether a path goes along all edges of its one part's labels, each a triple."""
+    """Whether a path goes along all edges of its one part's labels, each a triple.
+
+    How long the shortest one is does not depend on how many edges lead from one vertex to the next, but where a path
+    may return along another of them.
+    """
     if len(pieces) > 1 or not (pieces[0].simple and pieces[0].group and pieces[0].bare):
         return False
+    if step.single and step.direction != "both" and not (step.materialized or step.groups or step.ties):
+        return True
     parallel = snapshot.edges.parallel
     return not parallel if step.labels is None else parallel.isdisjoint(step.labels)
 
