@@ -342,15 +342,20 @@ class Subqueries(Semijoins):
         taken = [name for name in dict.fromkeys(known) if name in free and name in relation.variables]
         how = "LEFT JOIN" if clause.optional else "JOIN"
         left = self._table(self._with_subqueries(relation, (), {*live, *taken}), {*live, *taken})
-        each = is_volatile(clause.query)
-        grouped = bool(taken) or each or calls_procedure(clause.query)
+        left = self._with_values(left, [clause.query])
+        query, rows_of_values = self._of_values(left, clause.query)
+        if query is not clause.query:
+            values = [name for name in rows_of_values.variables if name not in left.variables]
+            taken = [name for name in taken if name in free_variables(query)] + values
+        each = is_volatile(query)
+        grouped = bool(taken) or each or calls_procedure(query)
         start, join, groups = UNIT, "({0}) r ON TRUE", UNIT.source
         if grouped:
-            start, join, groups = self._groups_of(left, taken, how, each=each)
-        projection = self._subquery(clause.query, start)
+            start, join, groups = self._groups_of(rows_of_values, taken, how, each=each)
+        projection = self._subquery(query, start)
         new = "".join(f", r.c{i} AS s{i}" for i in range(len(projection.columns)))
         joined = f"(SELECT l.*{new} FROM {left.source} l {how} {join.format(projection.sql)})"
-        vertex = left.variables[taken[0]] if len(taken) == 1 else None
+        vertex = left.variables.get(taken[0]) if len(taken) == 1 else None
         rows = None
         if vertex is not None and vertex.column and vertex.type.base is Base.NODE and groups.view and how == "JOIN":
             of_left, count = rows_of(left.source), len(projection.columns)
