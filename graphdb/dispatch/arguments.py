@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import TypeVar
-from zoneinfo import available_timezones
 
 from graphdb.common.arguments import encodes
 from graphdb.common.errors import ParameterError, nearest
 from graphdb.common.values.temporal import DateTime
+from graphdb.common.values.temporal_build import zones_like
 from graphdb.common.values.temporal_python import is_known
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse_script
@@ -30,12 +30,11 @@ def check_arguments(text: str, arguments: Mapping[str, object], implied: Callabl
         if isinstance(value := arguments[name], str) and not encodes(value):
             raise _no_text(name, text, parameter)
         if isinstance(value, DateTime) and value.zone is not None and not is_known(value.zone):
-            near = nearest(value.zone, available_timezones())
             raise ParameterError(
                 f"parameter ${name} is in an unknown time zone, '{value.zone}'",
                 text=text,
                 position=parameter.span.start,
-                hint=f"did you mean {' or '.join(map(repr, near))}?" if near else None,
+                hint=zones_like(value.zone),
             )
     for name in arguments:
         if name not in used and name not in implied():

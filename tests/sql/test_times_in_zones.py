@@ -284,6 +284,10 @@ def test_an_unknown_zone() -> None:
                 db.query(text, value=value)
             assert "'Europe/Stockholm'" in str(raised.value)
         assert db.query("RETURN $values", values=[value]).scalar() == [value]
+        for made in ("'2020-01-01T00:00[Europe/Stokholm]'", "{year: 2020, timezone: 'Europe/Stokholm'}"):
+            with pytest.raises(graphdb.ExecutionError, match="unknown time zone 'Europe/Stokholm'") as failed:
+                db.query(f"RETURN datetime({made})").fetchall()
+            assert "did you mean 'Europe/Stockholm'" in str(failed.value)
 
 
 def test_changed_values_are_read_again() -> None:

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
-from zoneinfo import ZoneInfoNotFoundError
+from zoneinfo import ZoneInfoNotFoundError, available_timezones
 
+from graphdb.common.errors import nearest
 from graphdb.common.values.temporal import (
     DAY,
     LARGEST_OFFSET,
@@ -51,6 +52,30 @@ _DURATION_AS_DATE = re.compile(r"P(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2}
 
 class Malformed(ValueError):
     """A text or map that makes no temporal value; the message says why."""
+
+    @property
+    def hint(self) -> str | None:
+        """What may have been meant."""
+        return None
+
+
+class UnknownZone(Malformed):
+    """The name of no time zone."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"unknown time zone '{name}'")
+        self.name = name
+
+    @property
+    def hint(self) -> str | None:
+        """The zones whose names resemble it: looked for only where the error is reported."""
+        return zones_like(self.name)
+
+
+def zones_like(name: str) -> str | None:
+    """Return a hint at the zones whose names resemble one; None where none does."""
+    near = nearest(name, available_timezones())
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else None
 
 
 # --- text ------------------------------------------------------------------------------------------------------
@@ -133,7 +158,7 @@ def with_zone(days: int, nanoseconds: int, offset: int | None, name: str | None)
     try:
         return zoned(days, nanoseconds, name, offset)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise Malformed(f"unknown time zone '{name}'") from None
+        raise UnknownZone(name) from None
 
 
 def parse_duration(text: str) -> Duration:

@@ -43,7 +43,7 @@ def _temporal(kind: type[Temporal]) -> Call:
             if isinstance(value, Temporal):
                 return build.convert(kind, value)
         except (build.Malformed, ValueError, OverflowError, TypeError) as error:
-            raise wrong(context, node, str(error), ExecutionError) from None
+            raise wrong(context, node, str(error), ExecutionError, getattr(error, "hint", None)) from None
         raise wrong(context, node, f"{name_of(node)} does not take {type_name(value)}")
 
     return call
