@@ -45,9 +45,8 @@ from graphdb.relational.rewrites.edge_counts import counting_rows
 from graphdb.relational.rewrites.edge_properties import with_edge_properties
 from graphdb.relational.rewrites.lazy_branches import with_lazy_branches
 from graphdb.relational.rewrites.list_subqueries import sees_items, with_rows
-from graphdb.relational.rewrites.memberships import with_memberships
 from graphdb.relational.rewrites.pattern_quantifiers import with_counts, with_existence
-from graphdb.relational.rewrites.written_lists import without_quantifiers
+from graphdb.relational.rewrites.written_lists import with_memberships, without_quantifiers
 from graphdb.relational.running.program_run import ProgramRun
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted

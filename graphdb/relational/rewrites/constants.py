@@ -21,7 +21,7 @@ from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import kinds_in, mapped, walk
 from graphdb.pattern.free import LOCAL, SUBQUERIES, free_variables
 from graphdb.pattern.rename import rewritten
-from graphdb.relational.rewrites.memberships import as_membership
+from graphdb.relational.rewrites.written_lists import as_membership
 
 Query = TypeVar("Query")
 
