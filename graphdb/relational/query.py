@@ -46,7 +46,7 @@ from graphdb.relational.rewrites.edge_properties import with_edge_properties
 from graphdb.relational.rewrites.lazy_branches import with_lazy_branches
 from graphdb.relational.rewrites.list_subqueries import sees_items, with_rows
 from graphdb.relational.rewrites.pattern_quantifiers import with_counts, with_existence
-from graphdb.relational.rewrites.written_lists import with_memberships, without_quantifiers
+from graphdb.relational.rewrites.written_lists import with_alternatives, with_memberships, without_quantifiers
 from graphdb.relational.running.program_run import ProgramRun
 from graphdb.results.decode import Arrays
 from graphdb.results.result import Counted
@@ -86,7 +86,7 @@ class QueryRun(ProgramRun):
         GraphDBError
             Something is wrong with it, or it is more than a limit allows.
         """
-        query = self._with_constants(with_memberships(query, self._text))
+        query = with_alternatives(self._with_constants(with_memberships(query, self._text)), self._arguments)
         joined = with_argument_items(query, self._arguments)
         if joined != query and isinstance(joined, ast.Query):
             joined = ast.Composite(((*joined.matches, joined.returns),), span=joined.span)
@@ -165,7 +165,8 @@ class QueryRun(ProgramRun):
 
     def prepare_from(self, query: ast.Composite, start: Relation) -> Program:
         """Prepare a query that starts from rows which are there already; raises as :meth:`prepare`."""
-        query = with_argument_items(self._with_constants(with_memberships(query, self._text)), self._arguments)
+        query = with_alternatives(self._with_constants(with_memberships(query, self._text)), self._arguments)
+        query = with_argument_items(query, self._arguments)
         return self._prepare_program(without_quantifiers(query), start)
 
     def with_lazy_branches(self, query: Query) -> Query:

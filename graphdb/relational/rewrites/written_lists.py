@@ -5,18 +5,20 @@ or edge each, which a match tests as it does any other.
 
 ``any(x IN xs WHERE x = a.id)`` is ``a.id IN xs``, unknown where that is: of which a match has a set of vertices, and a
 row's list a hash join, while a quantifier is tested on each row with each binding.
+
+``any(x IN $words WHERE a.name ENDS WITH x)`` is ``a.name =~ '(?s).*(?:…|…)'``: one automaton looks for all words.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from graphdb.functions.table import SIGNATURE_OF, VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced, walk
-from graphdb.pattern.free import LOCAL, SUBQUERIES
+from graphdb.pattern.free import LOCAL, SUBQUERIES, free_variables
 from graphdb.pattern.rename import rewritten
 
 Query = TypeVar("Query")
@@ -30,7 +32,52 @@ _ITEMS = (ast.Variable, ast.Literal, ast.Parameter, ast.Property)
 _ASKED = {"any": "=", "none": "=", "all": "<>"}
 """The comparison with each item that says whether a value is in a list, by the quantifier."""
 
+_AROUND = {"STARTS WITH": "(?s)(?:{}).*", "ENDS WITH": "(?s).*(?:{})", "CONTAINS": "(?s).*(?:{}).*"}
+"""The regular expressions of the texts that begin with one of some words, end with one, or have one in them."""
+
+_MOST_WORDS, _MOST_CHARACTERS = 256, 4096
+"""Words, and characters of these together, of which one regular expression is made, at most."""
+
 _WORDS = re.compile(rf"\b({'|'.join(_ASKED)})\b", re.IGNORECASE)
+
+
+def with_alternatives(query: Query, arguments: Mapping[str, object]) -> Query:
+    """Return a query with a regular expression for ``any`` and ``none`` of many words that a text has at a place."""
+    quantifiers = [part for part in walk(query) if isinstance(part, ast.ListPredicate)]
+    if not any(isinstance(part.where, ast.StringPredicate) for part in quantifiers):
+        return query
+
+    def change(node: object) -> ast.Expression | None:
+        if not isinstance(node, ast.ListPredicate) or node.quantifier not in ("any", "none"):
+            return None
+        test, words = node.where, _words(node.source, arguments)
+        if words is None or not isinstance(test, ast.StringPredicate) or test.operator not in _AROUND:
+            return None
+        if test.right != node.variable or node.variable.name in free_variables(test.left):
+            return None
+        if any(isinstance(part, (*LOCAL, *SUBQUERIES)) or calls_anew(part) for part in walk(test.left)):
+            return None
+        pattern = _AROUND[test.operator].format("|".join(map(re.escape, words)))
+        found = ast.StringPredicate("=~", test.left, ast.Literal(pattern, node.span), node.span)
+        return found if node.quantifier == "any" else ast.Unary("NOT", found, node.span)
+
+    return rewritten(query, change)
+
+
+def _words(source: ast.Expression, arguments: Mapping[str, object]) -> Sequence[str] | None:
+    """Return the texts of a list, where these are many and fit into a regular expression."""
+    found: object = None
+    match source:
+        case ast.Parameter(name) if name in arguments:
+            found = arguments[name]
+        case ast.Literal(tuple() as items):
+            found = items
+        case ast.ListLiteral(items) if all(isinstance(item, ast.Literal) for item in items):
+            found = [item.value for item in items if isinstance(item, ast.Literal)]
+    if not isinstance(found, list | tuple) or not _MOST < len(found) <= _MOST_WORDS or {*map(type, found)} != {str}:
+        return None
+    text = "".join(found)
+    return found if len(text) <= _MOST_CHARACTERS and "\0" not in text else None
 
 
 def without_quantifiers(query: Query) -> Query:
