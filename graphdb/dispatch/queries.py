@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from graphdb.common.config import Executors
 from graphdb.common.duckdb.out_of_range import OutOfRange
-from graphdb.common.errors import ExecutionError
+from graphdb.common.errors import ExecutionError, MemoryLimitError
 from graphdb.common.progress import Progress
 from graphdb.common.stopping import time_left
 from graphdb.execute.choose import choose_executor
@@ -77,7 +77,10 @@ class Queries:
             with self.new_run(text, arguments, time_left() if careful else timeout, careful=careful) as run:
                 return self.result(run, self.prepare(run, query, text, arguments), started)
 
-        return self.ventured(text, read)
+        try:
+            return self.ventured(text, read)
+        except MemoryLimitError as error:
+            raise _of_lists(error, query, text) from None
 
     def ventured(self, text: str, run: Callable[[bool], Made]) -> Made:
         """Run a text as if no number were out of range, which is seldom and costs much to exclude; with care if one is.
@@ -476,3 +479,17 @@ def _own_bytes(prepared: Prepared | Program) -> int:
     if isinstance(prepared, Prepared):
         return 0 if prepared.plan is None else prepared.plan.own_bytes
     return prepared.own_bytes
+
+
+def _of_lists(error: MemoryLimitError, query: ast.Query | ast.Composite, text: str) -> MemoryLimitError:
+    """Return the error of a query that gathers lists as one that says so: nothing of these is spilled to disk."""
+    calls = [part for part in walk(query) if isinstance(part, ast.FunctionCall | ast.Subquery)]
+    found = next((part for part in calls if _names(part) == "collect"), None)
+    if found is None or error.line is not None:
+        return error
+    hint = "lists that collect() gathers are in memory as they are: raise memory_limit, or gather, or group, fewer"
+    return MemoryLimitError(error.message, text=text, position=found.span.start, hint=hint)
+
+
+def _names(part: ast.FunctionCall | ast.Subquery) -> str:
+    return part.name.lower() if isinstance(part, ast.FunctionCall) else part.kind

@@ -131,3 +131,13 @@ def test_the_users_tables_are_shown() -> None:
         db.query("CREATE TABLE t AS MATCH (a:A) RETURN count(*) AS n")
         assert db.query("SHOW TABLES").fetchall() == [("t",), ("triples",)]
         assert {row[2] for row in db.query("SHOW ALL TABLES").fetchall() if row[1] == "main"} == {"t", "triples"}
+
+
+def test_lists_that_do_not_fit_in_memory() -> None:
+    """Are named: nothing else of such a query needs more memory than there is."""
+    for gathers in ("WITH collect(x) AS l", "WITH x % 3 AS k, collect(toString(x)) AS l"):
+        with graphdb.connect(device="cpu", threads=1, memory_limit="200MB") as db:
+            text = f"UNWIND range(1, 4000000) AS x {gathers} RETURN l[5], size(l)"
+            with pytest.raises(graphdb.MemoryLimitError, match="lists that collect\\(\\) gathers") as raised:
+                db.query(text).fetchall()
+            assert raised.value.column == text.index("collect") + 1
