@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,6 +13,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from graphdb.common.errors import DeviceError
+from graphdb.gpu.code.launch import Module
 from graphdb.grammar.syntax import MatchMode
 from graphdb.incremental import frame, lists
 from graphdb.incremental.changes import Changes, Updates, VertexChanges
@@ -394,28 +394,34 @@ def test_what_is_expected_to_be_quick_stays_on_the_host(monkeypatch: pytest.Monk
 
 
 @pytest.mark.gpu
-def test_a_search_on_a_device_is_stopped_within_half_a_second() -> None:
+def test_a_search_on_a_device_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While its kernel runs: that it ends says so, for nobody would see its own end."""
     size = 1_000
     draw = np.random.default_rng(3)
     pairs = np.unique(draw.integers(0, size, (100_000, 2)), axis=0)
     updates = Updates(np.ones(len(pairs)), pairs[:, 0], pairs[:, 1], np.ones(len(pairs)))
     ring = edges._pattern([(v, (v + 1) % 8) for v in range(8)], MatchMode.DIFFERENT_NODES)  # some 10^17 of them
+    launched, plain = list[str](), Module.launch
+
+    def launch(module: Any, kernel: str, *given: Any, **more: Any) -> Any:
+        launched.append(kernel)
+        return plain(module, kernel, *given, **more)
+
+    monkeypatch.setattr(Module, "launch", launch)
     with opened("cuda") as device:
         matcher = _pinned(device)(ArraySource([], [], [], size), [ring])
         matcher.count(Updates([1], [0], [1], [True]), [1])  # which compiles
         matcher.count(Updates([1], [0], [1], [False]), [1])
         for action in (lambda: matcher.count(updates, [len(pairs)], stop), lambda: matcher.apply(updates, stop)):
-            begun = time.monotonic()
-            raised = begun
+            launched.clear()
+            asked: list[int] = []
 
-            def stop(begun: float = begun) -> None:
-                nonlocal raised
-                if time.monotonic() - begun > 1:
-                    raised = time.monotonic()
+            def stop(asked: list[int] = asked) -> None:
+                asked.append(len(launched))
+                if len(asked) >= 20 and 0 < asked[-20] == asked[-1]:  # it has asked for a while since the last launch
                     raise edges.Interrupted
 
             with pytest.raises(edges.Interrupted):
                 action()
-            assert time.monotonic() - raised < 0.5
         assert matcher.count(Updates([1], [0], [1], [True]), [1])[0].tolist() == [[0, 0]]
         assert isinstance(matcher._device._copy, DeviceLists)  # type: ignore[union-attr]
