@@ -11,7 +11,8 @@ within ``--limit`` seconds.
 
 ``--parts 4 8 16`` gives other parts, too; with ``--settle`` a thread has compiled what pays, and lists stand where searches read them, before the runs
 that count.  *copied* are the MiB that the last of them copied to the device, *link* those that it is expected to read in host memory or to copy, *counted* those that
-the driver says came over the link in a run, *x* these (or the larger of the others) by the lists' bytes, and *kernel* a search's time on the device; *how* tells the strategy, how much
+the driver says came over the link in a run, *x* these (or the larger of the others) by the lists' bytes, *read* by the bytes of lists that a run is expected to read
+(what its lists have where they are scanned, over all partial matches), and *kernel* a search's time on the device; *how* tells the strategy, how much
 of the lists stands on the device, how many blocks searched, and whether lists stand where joins want them.
 """
 
@@ -54,7 +55,7 @@ ASKED = ("S2", "F2", "C1", "T2", "T3", "T6", "T9", "H1", "H3", "H4")
 """Of the generated RDF's questions, those that read long lists."""
 HEAD = (
     f"{'query':<42}{'way':<8}{'answer':>16}{'needed':>9}{'part':>6}{'fits ms':>10}{'part ms':>10}{'times':>7}"
-    f"{'copied':>8}{'link':>8}{'counted':>8}{'x':>6}{'kernel':>8}  right  how"
+    f"{'copied':>8}{'link':>8}{'counted':>8}{'x':>6}{'read':>7}{'kernel':>8}  right  how"
 )
 WAYS: tuple[Hint, ...] = ("join", "auto")
 KNOWS, INTEREST, CITY = range(3)
@@ -89,6 +90,7 @@ class Compared:
         if way not in self._ways or (self._only and not any(title.startswith(each) for each in self._only)):
             return
         lists = sum(each.nbytes for each in lists_of_plan(plan, counting))
+        read = max(plan.cost * np.dtype(plan.dtype).itemsize, 1.0)
         need, whole, wanted = int(lists / WHOLE) + self._tables, 0.0, None
         for part in (1, *self._parts):
             hint: Hint = "join" if part == 1 else way
@@ -136,7 +138,7 @@ class Compared:
                 how += f"; {strategies.search.launched} blocks{', lists stand as for joins' if for_joins else ''}"
             print(
                 f"{title:<42}{way:<8}{wanted:>16,}{need / 2**20:>9.1f}{f'1/{part}':>6}{whole:>10.2f}{took:>10.2f}{took / whole:>7.2f}"
-                f"{copied / 2**20:>8.1f}{link / 2**20:>8.1f}{counted / 2**20:>8.1f}{moved / lists:>6.1f}{kernel:>8.2f}"
+                f"{copied / 2**20:>8.1f}{link / 2**20:>8.1f}{counted / 2**20:>8.1f}{moved / lists:>6.1f}{moved / read:>7.2f}{kernel:>8.2f}"
                 f"  {'yes' if found == {wanted} else f'NO: {sorted(found)}':<5}  {how}",
                 flush=True,
             )
