@@ -11,7 +11,7 @@ import json
 import os
 import pathlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
 import pytest
@@ -41,6 +41,13 @@ def _cases(*kinds: str) -> list[Any]:
         for test in tests
         if test["kind"] in kinds and (test["suite"], test["version"]) != ("n-triples", "1.1")
     ]
+
+
+class _HasRows(Protocol):
+    """A database."""
+
+    def rows(self, table: str, columns: str, joined: str = "") -> list[Any]:
+        """Return rows of a table, and what is joined with it."""
 
 
 class _Database:
@@ -147,7 +154,7 @@ def _lower(quad: Any, pyoxigraph: Any) -> Any:
     return pyoxigraph.Quad(quad.subject, quad.predicate, lower(quad.object), quad.graph_name)
 
 
-def _quads(database: _Database, pyoxigraph: Any) -> list[Any]:
+def _quads(database: _HasRows, pyoxigraph: Any) -> list[Any]:
     """All that the database holds, as the library's quads."""
     terms: dict[int, Any] = {}
     for number, iri in database.rows("resource", "id, iri"):

@@ -67,9 +67,20 @@ graphs = st.builds(
 )
 
 
+class _Rows:
+    """The tables of a database that is open."""
+
+    def __init__(self, db: Any) -> None:
+        self._connection = db._state.connection.raw
+
+    def rows(self, table: str, columns: str, joined: str = "") -> list[Any]:
+        rows: list[Any] = self._connection.execute(f"SELECT {columns} FROM _graphdb.{table} {joined}").fetchall()
+        return rows
+
+
 def canonical(db: Any, quads: bool) -> Any:
     """The graph, blank nodes renamed; without ``quads`` the names of its graphs do not count."""
-    found = _quads(db._state.connection.raw, pyoxigraph)
+    found = _quads(_Rows(db), pyoxigraph)
     if not quads:
         found = [pyoxigraph.Quad(quad.subject, quad.predicate, quad.object) for quad in found]
     dataset = pyoxigraph.Dataset(found)
@@ -327,7 +338,7 @@ def test_named_graphs_that_are_chosen(tmp_path: pathlib.Path, graphs: Any) -> No
             db.export(tmp_path / name, graphs=graphs)
             with graphdb.connect() as other:
                 other.load(str(tmp_path / name / "*") if name == "out.parquet" else tmp_path / name)
-                found = _quads(other._state.connection.raw, pyoxigraph)
+                found = _quads(_Rows(other), pyoxigraph)
             apart = name not in ("out.nt", "out.ttl") and names != ["union"]
             assert set(found) == {
                 quad if apart else pyoxigraph.Quad(quad.subject, quad.predicate, quad.object) for quad in wanted
