@@ -327,7 +327,12 @@ class Staging:
         if column.ordered:
             text = values.list_text(parts, element, column.stated)
             literal = Sort(True, "VARCHAR", datatype=LIST_DATATYPE)
-            return literal, _checked(f"CASE WHEN {given} IS NOT NULL THEN {text} END", bad)
+            sql = _checked(f"CASE WHEN {given} IS NOT NULL THEN {text} END", bad)
+            delimiter = mapping.dialect.list_delimiter
+            plain = values.plain_list(given, column.stated, delimiter) if type == "VARCHAR" else None
+            return literal, f"CASE WHEN {plain[0]} THEN {plain[1]} ELSE {sql} END" if plain else sql
+        if type == element == "VARCHAR" and column.stated in (None, "VARCHAR"):
+            return literal, parts
         return literal, _checked(f"list_transform({parts}, lambda x: {sql})", bad)
 
 
