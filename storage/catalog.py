@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import sqlalchemy
     from numpy.typing import NDArray
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 """See :mod:`graphdb.storage.file.migrations` for what each version brought."""
 
 PREFIXES = {"rdf": RDF, "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd": XSD}

@@ -166,13 +166,14 @@ def typed_literals(source: str, datatypes: Collection[str | None] | None = None)
 
 _MOMENT = "replace(make_timestamp(value)::VARCHAR, ' ', 'T')"
 _CANONICAL_TEXT = {
-    Kind.DOUBLE: "CASE WHEN isfinite(value) THEN value::VARCHAR WHEN isnan(value) THEN 'NaN'"
+    Kind.DOUBLE: "CASE WHEN value = 0 THEN value::VARCHAR WHEN isfinite(value) THEN NULL WHEN isnan(value) THEN 'NaN'"
     " WHEN value > 0 THEN 'INF' ELSE '-INF' END",
     Kind.DATE: "(DATE '1970-01-01' + value::INTEGER)::VARCHAR",
     Kind.DATETIME: _MOMENT,
     Kind.ZONED: f"{_MOMENT} || 'Z'",
 }
-"""The lexical forms of values of some kinds, which are within the years 1 to 9999 where they have one."""
+"""The texts of values of some kinds, which are within the years 1 to 9999 where they have one: of floats the lexical
+form where DuckDB writes another, or may not tell one zero from the other."""
 
 _DATATYPES = {
     Kind.INTEGER: "integer",
@@ -207,18 +208,23 @@ _SHORT = {
 
 
 _CANONICAL = re.compile("0|-?[1-9][0-9]{0,18}")
+_PLAIN_DOUBLE = re.compile(r"-?[0-9]{1,17}(\.[0-9]{1,17})?(e[+-][0-9]{2,3})?")
+"""Lexical forms among which are those of finite floats as DuckDB writes them."""
 
 
 def stored_as(literals: Iterable[Sequence[str | None]]) -> dict[str, list[Any]]:
     """Return the columns of the table literal that tell literals (lexical form, datatype, language), and what is there.
 
-    Integers have no text where DuckDB writes them like that, if the type that is derived from xsd:integer has them.
+    Integers have no text where DuckDB writes them like that, if the type that is derived from xsd:integer has them;
+    floats may have none.
     """
-    found: dict[str, list[Any]] = {"integer": [], "text": []}
+    found: dict[str, list[Any]] = {"integer": [], "number": [], "text": []}
     for lexical, datatype, *_ in literals:
         integer = bool(datatype and lexical and _CANONICAL.fullmatch(lexical) and int(lexical) in INT64)
         if integer:
             found["integer"].append(int(lexical or 0))
+        if datatype == _DOUBLE_DATATYPE and lexical and _PLAIN_DOUBLE.fullmatch(lexical):
+            found["number"].append(float(lexical))
         if not integer or datatype != _INTEGER_DATATYPE:
             found["text"].append(lexical)
     return {column: values for column, values in found.items() if values}

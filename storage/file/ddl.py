@@ -14,7 +14,8 @@ CREATE TABLE _graphdb.source (id BIGINT PRIMARY KEY, path VARCHAR NOT NULL, trip
 CREATE TABLE _graphdb.resource (id BIGINT NOT NULL, iri VARCHAR NOT NULL);
 CREATE TABLE _graphdb.literal (id BIGINT NOT NULL, text VARCHAR, datatype VARCHAR, language VARCHAR,
     kind UTINYINT NOT NULL, integer BIGINT, number DOUBLE, moment BIGINT, lexical VARCHAR GENERATED ALWAYS AS(CASE
-    WHEN ((text IS NULL)) THEN (CAST(integer AS VARCHAR)) ELSE text END));
+    WHEN ((text IS NOT NULL)) THEN (text) WHEN ((integer IS NOT NULL)) THEN (CAST(integer AS VARCHAR))
+    ELSE CAST(number AS VARCHAR) END));
 CREATE TABLE _graphdb.triple (label BIGINT NOT NULL, subject BIGINT NOT NULL, object BIGINT NOT NULL);
 CREATE TABLE _graphdb.quad (graph BIGINT NOT NULL, label BIGINT NOT NULL, subject BIGINT NOT NULL,
     object BIGINT NOT NULL);
@@ -42,13 +43,15 @@ CREATE TABLE _graphdb.batch (query BIGINT NOT NULL, batch BIGINT NOT NULL, noted
 """
 
 FORMER = {
-    "counted": (9, "rows BIGINT[][] NOT NULL"),
-    "literal": (
-        10,
-        "id BIGINT NOT NULL, lexical VARCHAR NOT NULL, datatype VARCHAR, language VARCHAR, kind UTINYINT NOT NULL, "
+    "counted": {9: "rows BIGINT[][] NOT NULL"},
+    "literal": {
+        10: "id BIGINT NOT NULL, lexical VARCHAR NOT NULL, datatype VARCHAR, language VARCHAR, kind UTINYINT NOT NULL, "
         "integer BIGINT, number DOUBLE, decimal DECIMAL(38,18), boolean BOOLEAN, date DATE, datetime TIMESTAMP, "
         "zoned TIMESTAMP WITH TIME ZONE, time TIME",
-    ),
+        11: "id BIGINT NOT NULL, text VARCHAR, datatype VARCHAR, language VARCHAR, kind UTINYINT NOT NULL, "
+        "integer BIGINT, number DOUBLE, moment BIGINT, lexical VARCHAR GENERATED ALWAYS AS(CASE WHEN ((text IS NULL)) "
+        "THEN (CAST(integer AS VARCHAR)) ELSE text END)",
+    },
 }
 """Tables that had other columns up to a version, and these."""
 

@@ -99,6 +99,17 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
         "DROP TABLE _graphdb.literal",
         "ALTER TABLE _graphdb.new_literal RENAME TO literal",
     ),
+    # Floats need no text where DuckDB writes them like that.
+    11: (
+        "CREATE TABLE _graphdb.new_literal (id BIGINT NOT NULL, text VARCHAR, datatype VARCHAR, language VARCHAR, "
+        "kind UTINYINT NOT NULL, integer BIGINT, number DOUBLE, moment BIGINT, lexical VARCHAR AS (CASE "
+        "WHEN text IS NOT NULL THEN text WHEN integer IS NOT NULL THEN CAST(integer AS VARCHAR) "
+        "ELSE CAST(number AS VARCHAR) END))",
+        "INSERT INTO _graphdb.new_literal SELECT id, text, datatype, language, kind, integer, number, moment "
+        "FROM _graphdb.literal",
+        "DROP TABLE _graphdb.literal",
+        "ALTER TABLE _graphdb.new_literal RENAME TO literal",
+    ),
 }
 """By the version that they start from: what leads to the next one."""
 

@@ -49,11 +49,19 @@ literal = Table(
     Column("integer", BigInteger),
     Column("number", Double),
     Column("moment", BigInteger),
-    Column("lexical", String, Computed("CASE WHEN text IS NULL THEN CAST(integer AS VARCHAR) ELSE text END")),
+    Column(
+        "lexical",
+        String,
+        Computed(
+            "CASE WHEN text IS NOT NULL THEN text WHEN integer IS NOT NULL THEN CAST(integer AS VARCHAR)"
+            " ELSE CAST(number AS VARCHAR) END"
+        ),
+    ),
 )
-"""``text`` is the lexical form, NULL where DuckDB writes ``integer`` like that; ``moment`` is the value of a boolean, a
-date or a time as a number (:data:`graphdb.common.values.terms.VALUE_SQL`).  Each column takes time of a load, even one
-of NULLs: there is none for what follows from others."""
+"""``text`` is the lexical form; it is NULL where DuckDB writes ``integer`` like that, and may be where it writes
+``number`` like that, unless that is 0: compressed, one zero may become the other.  ``moment`` is the value of a
+boolean, a date or a time as a number (:data:`graphdb.common.values.terms.VALUE_SQL`).  Each column takes time of a
+load, even one of NULLs: there is none for what follows from others."""
 
 triple = Table(
     "triple",

@@ -96,8 +96,8 @@ def verify_tables(connection: duckdb.DuckDBPyConnection, database: str, path: st
         raise StorageError(f"'{path}' was written by a newer version of graphdb", hint="upgrade graphdb to open it")
     for name, found in tables.items():
         if name in expected and not (name in ddl.PAGED and version < ddl.PAGED_SINCE):
-            last, columns = ddl.FORMER.get(name, (0, ""))
-            _verify_table(name, found, tuple(columns.split(", ")) if version <= last else expected[name])
+            former = next((columns for last, columns in ddl.FORMER.get(name, {}).items() if version <= last), None)
+            _verify_table(name, found, expected[name] if former is None else tuple(former.split(", ")))
     missing = sorted(set(expected) - _later(version) - set(ddl.PAGED) - set(tables))
     if missing:
         raise StorageError(f"{SCHEMA}.{missing[0]} is not a table", hint=HINT)

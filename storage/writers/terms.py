@@ -44,7 +44,7 @@ CASE WHEN language IS NOT NULL THEN NULL
     WHEN datatype IS NULL THEN 'lexical'
     WHEN datatype = '{XSD}integer' AND text IS NULL THEN 'integer'
     WHEN datatype = '{XSD}boolean' AND text = ({_BOOLEAN})::VARCHAR THEN 'boolean'
-    WHEN datatype = '{XSD}double' AND isfinite(number) AND text = number::VARCHAR THEN 'number'
+    WHEN datatype = '{XSD}double' AND isfinite(number) AND lexical = number::VARCHAR THEN 'number'
     WHEN datatype = '{XSD}date' AND text = ({_DATE})::VARCHAR THEN 'date'
     WHEN datatype = '{XSD}dateTime' AND text = replace(({_DATETIME})::VARCHAR, ' ', 'T') THEN 'datetime'
 END"""

@@ -181,7 +181,7 @@ def test_hashes_of_version_4_go() -> None:
     connection.execute(f"INSERT INTO _graphdb.meta VALUES ('resource_key', '{duckdb.__version__} {hash_index.SMALL}')")
     for later in ("edge_graph", "continuous_query", "batch", "counted"):
         connection.execute(f"DROP TABLE _graphdb.{later}")
-    connection.execute(f"CREATE OR REPLACE TABLE _graphdb.literal ({ddl.FORMER['literal'][1]})")
+    connection.execute(f"CREATE OR REPLACE TABLE _graphdb.literal ({ddl.FORMER['literal'][10]})")
     connection.execute("UPDATE _graphdb.meta SET value = '4' WHERE key = 'schema_version'")
     connection.commit()
     Catalog(connection).migrate()

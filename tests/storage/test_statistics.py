@@ -234,7 +234,7 @@ def test_a_file_of_version_1_is_brought_up_to_date(tmp_path: pathlib.Path) -> No
         later = ("degree", "label_pair", "quad", "edge", "edge_property", "reifier", "edge_graph")
         for table in (*later, "continuous_query", "batch", "counted"):
             old.execute(f"DROP TABLE _graphdb.{table}")
-        old.execute(f"CREATE OR REPLACE TABLE _graphdb.literal ({ddl.FORMER['literal'][1]})")
+        old.execute(f"CREATE OR REPLACE TABLE _graphdb.literal ({ddl.FORMER['literal'][10]})")
         old.execute("UPDATE _graphdb.meta SET value = '1' WHERE key = 'schema_version'")
     with graphdb.connect(tmp_path / "old.duckdb") as database:
         assert database.query("MATCH (a)-[:<ex:p>]->(b) RETURN count(*)").scalar() == 2
@@ -268,7 +268,7 @@ def test_a_file_of_before_has_its_changes_elsewhere(tmp_path: pathlib.Path, vers
             old.execute("DROP TABLE _graphdb.counted")
             old.execute("INSERT INTO _graphdb.degree SELECT label, direction, bucket, 0, 0, 0 FROM _graphdb.degree")
             old.execute("INSERT INTO _graphdb.label_pair SELECT label, class, direction, 0, 0 FROM _graphdb.label_pair")
-        old.execute(f"CREATE OR REPLACE TABLE _graphdb.literal ({ddl.FORMER['literal'][1]})")
+        old.execute(f"CREATE OR REPLACE TABLE _graphdb.literal ({ddl.FORMER['literal'][10]})")
         old.execute(f"UPDATE _graphdb.meta SET value = '{version}' WHERE key = 'schema_version'")
     with graphdb.connect(tmp_path / "old.duckdb") as database:
         database.apply(batches[2])

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import Any
 
+import duckdb
 import pytest
 
 import graphdb
 from graphdb.common.values.terms import XSD, Kind
+from graphdb.storage.catalog import SCHEMA_VERSION
+from graphdb.storage.file import ddl
 
 DOUBLES = {
     "0.1": "0.1",
@@ -217,3 +221,80 @@ def test_names_like_those_of_integers(others: list[str]) -> None:
         assert {iri for (iri,) in db.query("MATCH (n:L) RETURN iri(n)").fetchall()} == expected
         assert db.query("MATCH (n:`7`) RETURN iri(n)").fetchall() == [("urn:graphdb:5/7",)]
         assert db.sql("SELECT count(*) = count(DISTINCT iri) FROM _graphdb.resource").fetchall() == [(True,)]
+
+
+def test_floats_without_texts_are_found_again(tmp_path: Any) -> None:
+    """However they are looked for: a handful or many of them, in a small dictionary and in one with an index."""
+    texts = [text for sql, text in DOUBLES.items() if sql != "5.0"]
+    many = 130_000
+    with graphdb.connect(threads=1) as db:
+        given = ", ".join(f"('{sql}')" for sql in DOUBLES)
+        db.load([graphdb.Table(sql=f'SELECT v AS ":ID", v::DOUBLE AS v FROM (VALUES {given}) AS t(v)')])
+        db.load([graphdb.Table(sql='SELECT 5 AS ":ID", 5 AS v')])
+        before = literals(db)
+        assert db.sql(
+            "SELECT lexical FROM _graphdb.literal WHERE kind = 4 AND text IS NULL ORDER BY 1"
+        ).fetchall() == sorted(
+            (text,) for text in DOUBLES.values() if text not in ("0.0", "-0.0", "INF", "-INF", "NaN")
+        )
+        for text in texts:
+            db.apply([("ex:a", "ex:p", f'"{text}"^^<{XSD}double>')])
+        db.query("CREATE ({v: 0.1}), ({v: -2.5}), ({v: 1e300})")
+        assert literals(db) == before
+        path = tmp_path / "data.nt"
+        path.write_text("".join(f'<ex:b> <ex:p> "{text}"^^<{XSD}double> .\n' for text in texts))
+        db.load(str(path))
+        assert literals(db) == before
+        assert db.query("MATCH (n {v: 0.1}) RETURN count(*)").scalar() == 2
+    with graphdb.connect(threads=1) as db:
+        sql = f'SELECT range AS ":ID", (range + 1) / 1024 AS v FROM range({many})'
+        db.load([graphdb.Table(sql=sql)])
+        for _ in range(3):
+            db.apply([("ex:a", "ex:p", f'"{7 / 1024}"^^<{XSD}double>'), ("ex:a", "ex:p", f'"0.123"^^<{XSD}double>')])
+        assert db.load([graphdb.Table(sql=sql)]).new_triples == 0
+        assert db.sql(
+            "SELECT count(*), count(DISTINCT lexical), min(lexical = number::VARCHAR) FROM _graphdb.literal"
+        ).fetchall() == [(many + 1, many + 1, True)]
+
+
+def literals(db: Any) -> list[Any]:
+    return db.sql("SELECT id, lexical, datatype FROM _graphdb.literal ORDER BY id").fetchall()
+
+
+def test_floats_without_texts_are_written_as_others(tmp_path: Any) -> None:
+    values = ", ".join(f"('{sql}')" for sql in DOUBLES)
+    sql = f'SELECT v AS ":ID", v::DOUBLE AS v FROM (VALUES {values}) AS t(v)'
+    with graphdb.connect(threads=1) as plain, graphdb.connect(threads=1) as texts:
+        texts.query("CREATE (:Other)")
+        for db, name in ((plain, "a"), (texts, "b")):
+            db.load([graphdb.Table(sql=sql, label="P")])
+            db.query("MATCH (n:Other) DELETE n")
+            db.export(str(tmp_path / f"{name}.nt"))
+            db.export(str(tmp_path / f"{name}.graphml"))
+        for suffix in ("nt", "graphml"):
+            files = [(tmp_path / f"{name}.{suffix}").read_text() for name in "ab"]
+            one, other = (sorted(re.sub('"n[0-9]+"', '"key"', text).splitlines()) for text in files)
+            assert one == other
+        for text in DOUBLES.values():
+            assert f'"{text}"^^<{XSD}double>' in (tmp_path / "a.nt").read_text()
+
+
+def test_a_file_whose_floats_have_texts_is_brought_up_to_date(tmp_path: Any) -> None:
+    path = tmp_path / "old.duckdb"
+    with graphdb.connect(path) as db:
+        db.query("CREATE ({v: 0.1, w: 12, x: 'a'})")
+    with duckdb.connect(path) as old:
+        columns = "id, text, datatype, language, kind, integer, number, moment"
+        old.execute("CREATE TABLE rows AS SELECT * EXCLUDE (lexical) FROM _graphdb.literal")
+        old.execute(f"CREATE OR REPLACE TABLE _graphdb.literal ({ddl.FORMER['literal'][11]})")
+        old.execute(f"INSERT INTO _graphdb.literal SELECT {columns} FROM rows")
+        old.execute("DROP TABLE rows")
+        old.execute("UPDATE _graphdb.meta SET value = '11' WHERE key = 'schema_version'")
+    with graphdb.connect(path) as db:
+        before = db.sql("SELECT id, lexical FROM _graphdb.literal ORDER BY id").fetchall()
+        assert sorted(text for _, text in before) == ["0.1", "12", "a"]
+        db.query("CREATE ({v: 0.1, w: 12, x: 'a'})")
+        assert db.sql("SELECT id, lexical FROM _graphdb.literal ORDER BY id").fetchall() == before
+        assert db.sql("SELECT value FROM _graphdb.meta WHERE key = 'schema_version'").fetchall() == [
+            (str(SCHEMA_VERSION),)
+        ]

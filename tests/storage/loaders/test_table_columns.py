@@ -273,7 +273,9 @@ def test_integers_are_stored_as_their_texts_are_read(count: int) -> None:
             beside.query("CREATE (:Before {x: 'y'})")
             for db in (alone, beside):
                 db.load(files)
-            every = "SELECT * EXCLUDE id FROM _graphdb.literal WHERE lexical <> 'y' ORDER BY ALL"
+            # Floats may have texts, or none.
+            text = "CASE WHEN datatype LIKE '%double' THEN NULL ELSE text END AS text"
+            every = f"SELECT * EXCLUDE id REPLACE ({text}) FROM _graphdb.literal WHERE lexical <> 'y' ORDER BY ALL"
             assert alone.sql(every).fetchall() == beside.sql(every).fetchall()
             found = alone.sql("SELECT lexical, integer, number FROM _graphdb.literal WHERE kind = 2").fetchall()
             assert found
