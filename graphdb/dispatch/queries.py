@@ -470,7 +470,7 @@ def _reads(
     text: str,
 ) -> Reads | None:
     """Return what of the data a query of one pattern depends on."""
-    unplanned = replace(prepared, plan=None) if prepared.wanted.count_only else None
+    unplanned = replace(prepared, plan=None) if prepared.wanted.count_only or prepared.gathers else None
     return reads_of(query, prepared.bound, names, type_label, arguments, text, unplanned)
 
 

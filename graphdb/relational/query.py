@@ -57,6 +57,9 @@ from graphdb.storage.arrays.arrow import values
 Ids = NDArray[np.int64]
 Query = TypeVar("Query")
 
+_HANDFUL = 1000
+"""Candidates of a vertex that are in memory in any case."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -71,6 +74,17 @@ class Prepared:
     """Properties of the match's vertices that its SQL reads as columns of the bindings."""
     computing: Computing | None = field(default=None, kw_only=True)
     """Who computes what its SQL cannot express."""
+
+    @property
+    def gathers(self) -> bool:
+        """Whether all that it returns is gathered for the candidates of its one vertex, with a plan or without.
+
+        Where these are a handful, its SQL is not asked, which names tables that a change may take away.
+        """
+        direct = self.projection.direct
+        if direct is None or len(self.bound.vertices) != 1 or self.bound.edges or self.computing is not None:
+            return False
+        return all(each.kind is None for one in direct for each in (one, *one.otherwise))
 
 
 class QueryRun(ProgramRun):
@@ -271,7 +285,7 @@ class QueryRun(ProgramRun):
         """
         try:
             found = prepared.with_lists(self._arguments.unnoted) if isinstance(prepared, Program) else prepared
-            return None if found is None else self.among(found, {})
+            return None if found is None else self._planned_anew(found)
         except (Beforehand, ExecutionError):
             return None
 
@@ -292,7 +306,18 @@ class QueryRun(ProgramRun):
 
     def planned(self, prepared: Prepared | Program) -> Prepared | Program | None:
         """Return a query with plans over the data of now, else as it was prepared; None as of :meth:`replanned`."""
-        return self.replanned(prepared) if isinstance(prepared, Program) else self.among(prepared, {})
+        return self.replanned(prepared) if isinstance(prepared, Program) else self._planned_anew(prepared)
+
+    def _planned_anew(self, prepared: Prepared | Program) -> Prepared | Program | None:
+        """Return a query with plans over the data of now; None where its SQL is of another state and may be asked."""
+        if isinstance(prepared, Program) or prepared.plan is not None or not prepared.gathers:
+            return self.among(prepared, {})
+        with self._snapshot.graph.watched(self.new_control().check):
+            pattern = self._pattern(prepared.bound, prepared.wanted)
+            candidates = pattern.vertices[0].candidates
+            if candidates is None or len(candidates) > _HANDFUL:
+                return None
+            return replace(prepared, plan=self._made(pattern, prepared.bound, prepared.wanted))
 
     def _replanned(self, step: AnyStep, there: Mapping[str, Ids]) -> AnyStep:
         if isinstance(step, Searched):

@@ -8,7 +8,7 @@ change.  What a query reads of vertices that it has found it gathers from arrays
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -149,6 +149,8 @@ class Properties(PropertyArrays):
 
     def gather(self, label: EdgeLabel, ids: arrow.Array | arrow.ChunkedArray) -> arrow.Array | arrow.ChunkedArray:
         """Return the values of a property that :meth:`gathers` of vertices (term ids, or null), row for row."""
+        if (handful := self.of_handful(label, ids)) is not None:
+            return handful
         column = self.source(label, len(ids))
         if column is not None:
             return column.gather(ids)
@@ -168,7 +170,7 @@ class Properties(PropertyArrays):
                 "ORDER BY w.number ASC"
             ).column(0)
 
-    def follow(self, former: Properties, labels: Mapping[int, EdgeLabel], changes: Iterable[Changes]) -> None:
+    def follow(self, former: Properties, labels: Mapping[int, EdgeLabel], changes: Sequence[Changes]) -> None:
         """Take over the columns of properties; those of another type by now, or that changed much, are dropped."""
         followed = former._tables or former._arrays or former._written
         changed_in = _subjects_by_label(changes) if followed else {}
@@ -189,7 +191,7 @@ class Properties(PropertyArrays):
             stays = label is not None and not (id in changed_in and exact_only(label))
             if label is not None and stays and self._goes_on(label, promised.type):
                 self._promise(label, former._promised.pop(id))
-        self._follow_arrays(former, labels, changed)
+        self._follow_arrays(former, labels, changed, changes)
         former.drop()
 
     def drop(self) -> None:

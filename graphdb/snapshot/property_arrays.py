@@ -8,20 +8,25 @@ file, and followed when single vertices change.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers, strings
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.duckdb.fetch import rows_of
-from graphdb.common.values.types import AS_WRITTEN, VALUE, WHOLE_AND_REAL, Base, Type, bases_of_kinds
+from graphdb.common.values.terms import LITERAL_BASE
+from graphdb.common.values.types import AS_WRITTEN, INTEGER, STRING, VALUE, WHOLE_AND_REAL, Base, Type, bases_of_kinds
 from graphdb.snapshot.columns import ValueColumn, read_column, read_columns
 from graphdb.snapshot.property_types import Changed, PropertyTypes, exact_only, most_reread
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.verify import Ids
+from graphdb.storage.graph.changes import Changes
 from graphdb.storage.persisted.store import NOTHING, StateStructures
 
 SMALL = 2_000_000
@@ -72,6 +77,56 @@ class _Cached:
     type: Type
     stale: frozenset[int] = frozenset()
     """Vertices whose values are not what the column says, which was read for an earlier state."""
+    known: Mapping[int, int | str | None] = field(default_factory=dict)
+    """What is known of the values of some of these by now; None of those that have none."""
+
+    def noted(self, label: int, changes: Iterable[Changes]) -> Mapping[int, int | str | None]:
+        """Return what is known of values after some changes, too, of a property that vertices have one value of."""
+        known = {**self.known}
+        for change in changes:
+            gone, come = (
+                rows[(rows[:, 0] == label) & (rows[:, 2] >= LITERAL_BASE), 1:].tolist()
+                for rows in (change.removed, change.added)
+            )
+            known.update((vertex, None) for vertex, _ in gone)
+            for vertex, literal in come:
+                if (value := change.values.get(literal)) is None:
+                    known.pop(vertex, None)
+                else:
+                    known[vertex] = value
+        return known
+
+    def known_column(self) -> ValueColumn | None:
+        """Return the values of the stale vertices as a column of these; None where some are to be looked up."""
+        if not self.stale <= self.known.keys():
+            return None
+        there = [vertex for vertex in sorted(self.stale) if self.known[vertex] is not None]
+        made = self._known_values(there)
+        if made is None:
+            return None
+        return ValueColumn.of(np.array(there, np.int64), np.arange(len(there), dtype=np.int32), made)
+
+    def of_handful(self, ids: arrow.Array | arrow.ChunkedArray) -> arrow.Array | arrow.ChunkedArray | None:
+        """Return the values of a handful of vertices by now, where the column has all of them, or none and they are
+        known; else None.  After a small change the column is not brought up to date for them.
+        """
+        if len(ids) > _HANDFUL or len(self.stale) > _HANDFUL or ids.null_count:
+            return None
+        wanted = values(ids).tolist()
+        if self.stale.isdisjoint(wanted):
+            return self.column.gather(ids)
+        return self._known_values(wanted) if self.known.keys() & self.stale >= {*wanted} else None
+
+    def _known_values(self, vertices: Sequence[int]) -> arrow.Array | None:
+        """Return what is known of some vertices, as the column has its values; None where it has others."""
+        kind, found = {INTEGER: int, STRING: str}.get(self.type), [self.known[vertex] for vertex in vertices]
+        if kind is None or not all(value is None or type(value) is kind for value in found):
+            return None
+        given: list[Any] = found
+        made = strings(given) if kind is str else numbers(
+            np.array([value or 0 for value in given], np.int64), np.array([value is not None for value in given], bool)
+        )  # fmt: skip
+        return made if made.type == self.column.values.type else None
 
 
 class PropertyArrays(PropertyTypes):
@@ -165,6 +220,13 @@ class PropertyArrays(PropertyTypes):
         total = sum(label.triples for label in labels)
         return total <= SMALL or (total * _VALUE_BYTES <= self._memory and all(map(self.in_memory, labels)))
 
+    def of_handful(
+        self, label: EdgeLabel, ids: arrow.Array | arrow.ChunkedArray
+    ) -> arrow.Array | arrow.ChunkedArray | None:
+        """Return the values of a handful of vertices, if they are in memory or known; else None."""
+        cached = self._arrays.get(label.id)
+        return None if cached is None or not cached.stale else cached.of_handful(ids)
+
     def source(self, label: EdgeLabel, rows: int) -> ValueColumn | None:
         """Return the column that :meth:`gather` takes values of so many from; None where it asks DuckDB for them."""
         if not self._fits(label):
@@ -231,7 +293,10 @@ class PropertyArrays(PropertyTypes):
         else:
             column = cached.column
             vertices = np.array(sorted(cached.stale), np.int64)
-            cached = _Cached(column.changed_to(vertices, self._looked_up(label, vertices)), cached.type)
+            later = cached.known_column()
+            if later is None:
+                later = self._looked_up(label, vertices)
+            cached = _Cached(column.changed_to(vertices, later), cached.type)
         self._cache(label, cached)
         return cached.column
 
@@ -275,7 +340,9 @@ class PropertyArrays(PropertyTypes):
                     self._large.add(id)
         self._arrays[label.id] = cached
 
-    def _follow_arrays(self, former: PropertyArrays, labels: Mapping[int, EdgeLabel], changed: Changed) -> None:
+    def _follow_arrays(
+        self, former: PropertyArrays, labels: Mapping[int, EdgeLabel], changed: Changed, changes: Sequence[Changes]
+    ) -> None:
         """Take over the arrays of properties of the same type still, of which few values have changed."""
         self._large, self._bytes = former._large, former._bytes
         self._looks, self._sweeps, self._left = former._looks, former._sweeps, former._left
@@ -287,7 +354,8 @@ class PropertyArrays(PropertyTypes):
             if label is None or not self._goes_on(label, cached.type) or not self.in_memory(label):
                 continue
             if len(vertices) + before <= most_reread(label):
-                self._arrays[id] = replace(cached, stale=vertices)
+                known = cached.known if vertices is cached.stale else cached.noted(id, changes)
+                self._arrays[id] = replace(cached, stale=vertices, known=known)
 
     def _forget_arrays(self) -> None:
         """Drop the arrays with what was counted for them, because the data changed."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import graphdb
+from graphdb.dispatch.queries import Queries
 
 QUERIES = (
     "MATCH (a:A)-[:r]->(b) RETURN count(*)",
@@ -51,6 +53,7 @@ PARAMETRISED = (
     "MATCH (a {m: $m})-[:r*1..2]->(b) RETURN count(*)",
     "MATCH (a:A {m: $m}) OPTIONAL MATCH (a)-[:r]->(b:B {m: 2}) WITH a, count(b) AS c RETURN sum(a.n), c ORDER BY c",
     "MATCH (a:A {n: $m}) RETURN a.n, a.m",
+    "MATCH (a:A {n: $m}) RETURN a.x, coalesce(a.y, a.m), a.w",
     "MATCH (a:A {n: $m})-[:r]->(b) RETURN b.n, b.m ORDER BY b.n",
     "MATCH (a {n: $m})-[:r]-(b)-[:s]->(c:B) RETURN count(*)",
 )
@@ -165,6 +168,67 @@ def test_a_plan_that_a_change_concerns_serves_other_values(db: graphdb.Database,
     assert found == [db.query(text, m=m).fetchall() for m in (3, 2, 1, 0)]
 
 
+KEYED = "MATCH (a:A {n: $n}) RETURN a.m, a.x"
+"""Gathers all that it returns."""
+
+
+@pytest.mark.parametrize("transaction", [False, True])
+def test_a_key_is_read_after_changes_without_being_bound_or_looked_up_again(
+    db: graphdb.Database, monkeypatch: pytest.MonkeyPatch, transaction: bool
+) -> None:
+    db.query("UNWIND range(0, 19) AS i MATCH (a:A {n: i}) SET a.x = 'v' + i")
+    there = {n: (n % 7, f"v{n}") for n in range(20)}
+
+    def found(numbers: range = range(34)) -> dict[int, object]:
+        return {n: row for n in numbers for row in db.query(KEYED, n=n).fetchall()}
+
+    assert [found() for _ in range(3)][-1] == there  # by now they are in memory
+    if transaction:
+        db.query("BEGIN")
+        found()  # statements within a transaction have plans of their own
+    monkeypatch.setattr("graphdb.relational.query.bind", None)
+    monkeypatch.setattr("graphdb.snapshot.property_arrays.PropertyArrays._looked_up", None)
+    for n in range(30, 33):
+        db.query("CREATE (:A {n: $n, m: 1, x: $x})", n=n, x=f"ü{n}")
+        there[n] = (1, f"ü{n}")
+        assert found(range(n, 34)) == {n: there[n]}
+        assert found() == there
+    db.query("MATCH (a:A {n: 3}) SET a.x = 'other'")
+    db.query("MATCH (a:A {n: 3}) SET a.x = 'v3', a.m = 5")
+    db.query("MATCH (a:A {n: 4}) REMOVE a.x")
+    there |= {3: (5, "v3"), 4: (4, None)}
+    assert found() == there
+    db.query("MATCH (a:A {n: 31}) DETACH DELETE a")
+    db.query("CREATE (:A {n: 33, m: 0})")
+    del there[31]
+    there[33] = (0, None)
+    assert found() == there
+    if transaction:
+        monkeypatch.undo()
+        db.query("ROLLBACK")
+        assert found() == {n: (n % 7, f"v{n}") for n in range(20)}
+
+
+def test_a_plan_of_before_is_not_used_where_its_sql_may_be_asked(
+    db: graphdb.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, prepared = "MATCH (a:A {m: $m}) RETURN a.n", []
+    before = sorted(db.query(text, m=2).fetchall())
+
+    def noted(self: Queries, *arguments: Any, prepare: Any = Queries.prepare_anew) -> Any:
+        prepared.append(arguments)
+        return prepare(self, *arguments)
+
+    monkeypatch.setattr(Queries, "prepare_anew", noted)
+    db.query("CREATE (:A {n: 77, m: 2})")
+    assert sorted(db.query(text, m=2).fetchall()) == [*before, (77,)]
+    assert not prepared
+    monkeypatch.setattr("graphdb.relational.query._HANDFUL", 2)
+    db.query("CREATE (:A {n: 78, m: 2})")
+    assert sorted(db.query(text, m=2).fetchall()) == [*before, (77,), (78,)]
+    assert prepared
+
+
 CLAUSES = (
     "MATCH (a:A {m: $m}) OPTIONAL MATCH (a)-[:r]->(b:B) WHERE b.n > 3 WITH a, collect(b) AS l RETURN size(l), count(a)"
 )
@@ -194,6 +258,7 @@ def test_clauses_whose_candidates_a_change_concerns_are_not_compiled_again(
         "MATCH (a:A) WITH a ORDER BY a.n LIMIT 30 MATCH (a)-[:r]->(b) RETURN a.n, b.n",
         "MATCH (a:A) WITH a, a.n AS n MATCH (b:B {n: n}) RETURN count(*)",
         "UNWIND [1, 2, 3] AS x MATCH (b {n: x}) RETURN count(*), max(b.n)",
+        "MATCH (a:A {m: 1}) RETURN a.n",
         "MATCH (a:A) OPTIONAL MATCH (a)-[:r]->(b) WHERE b.n <> a.n WITH a, count(b) AS c RETURN c, count(*)",
     ],
 )
