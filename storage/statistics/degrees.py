@@ -279,13 +279,26 @@ class Table:
             return np.array([self.look_at(vertex) for vertex in vertices.tolist()], np.int64).reshape(-1, 2)
         self._sort_noted()
         found = np.zeros((len(vertices), 2), np.int64)
-        offsets = vertices - self._first
-        inside = ((offsets >= 0) & (offsets <= np.iinfo(self._keys.dtype).max)).nonzero()[0]
-        at, there = places(self._keys, offsets[inside].astype(self._keys.dtype))
-        found[inside[there], : self._counts.shape[1]] = self._counts[at[there]]
+        among, at = self._stored(vertices)
+        found[among, : self._counts.shape[1]] = self._counts[at]
         at, there = places(self._since, vertices)
         found[there] += self._changed[at[there]]
         return found
+
+    def _stored(self, vertices: Ints) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return which of some vertices are among those whose counts were read, and where these stand."""
+        offsets = vertices - self._first
+        inside = ((offsets >= 0) & (offsets <= np.iinfo(self._keys.dtype).max)).nonzero()[0]
+        at, there = places(self._keys, offsets[inside].astype(self._keys.dtype))
+        return inside[there], at[there]
+
+    def largest_but(self, vertices: Ints) -> int:
+        """Return the most triples that a vertex has, some vertices left out."""
+        self._sort_noted()
+        counts = self._counts[:, 0].copy()
+        counts[self._stored(np.concatenate([vertices, self._since]))[1]] = 0
+        changed = self.look(self._since[~np.isin(self._since, vertices)])
+        return max(int(counts.max(initial=0)), int(changed[:, 0].max(initial=0)))
 
     def look_at(self, vertex: int) -> tuple[int, int]:
         """Do so for one vertex."""

@@ -9,7 +9,7 @@ too: what is left to look up is what was there before of the objects, label by l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +106,7 @@ def change(
     cached: KnownStatistics | None = None,
     kinds: Kinds | None = None,
     insertions: Insertions | None = None,
+    bare: Collection[int] = (),
 ) -> Counted:
     """Add what some triples change that came and went; return what is counted now.
 
@@ -120,13 +121,17 @@ def change(
         What is known of the file as it was before.
     kinds
         Those of literals that are known: see :attr:`.Numbering.kinds`.
+    bare
+        Vertices that are deleted with all their edges.
     """
     cached, waiting = cached or KnownStatistics(), insertions or Insertions(connection)
     typed = cached.typed
     if typed is None:
         waiting.run("resource")  # rdf:type may be new
         typed = statistics.type_label(connection)
-    known = StatisticsLookup(connection, -1 if typed is None else typed, fresh, fresh_literals, cached, kinds, waiting)
+    known = StatisticsLookup(
+        connection, -1 if typed is None else typed, fresh, fresh_literals, cached, kinds, waiting, bare
+    )
     few = len(changes.added) <= few_triples.MOST and not len(changes.removed) and typed is not None
     counts = few_triples.counted(known, changes.added) if few else None
     if counts is None:
@@ -297,8 +302,9 @@ def _pairs(known: StatisticsLookup, touched: _Touched, changes: Changes) -> tupl
 
 def _lessened(
     known: StatisticsLookup, touched: _Touched, changed: Ints, largest: Callable[[int, str], int]
-) -> list[tuple[Any, ...]]:
-    """Return what :data:`.labels.LESSENED` finds, where it may have been what is ``largest``.
+) -> tuple[list[tuple[int, str, int]], list[tuple[Any, ...]]]:
+    """Return (label, column, value) of largest degrees by what is left that memory tells, and what
+    :data:`.labels.LESSENED` finds of others, where it may have been what is ``largest``.
 
     See :func:`.labels.degrees_left`; ``changed`` are the rows of degrees that are not written yet.
     """
@@ -309,8 +315,16 @@ def _lessened(
     np.maximum.at(had, at, t.before)
     np.maximum.at(has, at, t.after)
     less = (had > has) & (had >= [largest(label, statistics.MAXIMA[direction]) for label, direction in keys.tolist()])
+    told: list[tuple[int, str, int]] = []
+    for place in less.nonzero()[0].tolist():
+        label, direction = keys[place].tolist()
+        column, mine = statistics.MAXIMA[direction], (t.label == label) & (t.direction == direction)
+        others = 1 if largest(label, column) == 1 else known.largest_but(direction, label, t.vertex[mine])
+        if others is not None:
+            told.append((label, column, max(others, int(has[place]))))  # of a label without triples all are zeros
+            less[place] = False
     if not less.any():
-        return []
+        return told, []
     places, given = in_list(keys[less, 0])
     degrees = rows_of(
         execute(
@@ -330,7 +344,7 @@ def _lessened(
         mine = t.after[(t.label == key[0]) & (t.direction == key[1]) & (t.after > 0)]
         seen = int((_bucket(mine) == bucket).sum())
         found.append((*key.tolist(), int(most), int(now), bucket, vertices == seen))
-    return found
+    return told, found
 
 
 def _lost(labels: Ints, now: Ints, touched: _Touched, changes: Changes, kinds: KindBits) -> list[tuple[Any, ...]]:
@@ -364,9 +378,9 @@ def _lessen(
     def largest(label: int, column: str) -> int:
         return int(now[rows[label], columns[column]])
 
-    found = _lessened(known, touched, degrees, largest)
+    told, found = _lessened(known, touched, degrees, largest)
     lessened = [row for row in found if now[rows[row[0]], 0]]
-    for label, column, value in statistics.degrees_left(known.triples, lessened, largest):
+    for label, column, value in (*told, *statistics.degrees_left(known.triples, lessened, largest)):
         now[rows[label], columns[column]] = value
     for label, column, value in statistics.literals_left(known.triples, _lost(labels, now, touched, changes, kinds)):
         now[rows[label], columns[column]] = value

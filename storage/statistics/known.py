@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -111,8 +111,11 @@ class StatisticsLookup:
         cached: KnownStatistics,
         kinds: Kinds | None,
         insertions: Insertions,
+        bare: Collection[int] = (),
     ) -> None:
         self._connection, self._insertions = connection, insertions
+        self._bare = bare
+        """Resources of which the change leaves no triple, but of those that are of them as a class."""
         self.typed = typed
         self._known, self._kinds = cached, kinds
         self._fresh, self._fresh_literals = fresh, fresh_literals
@@ -150,6 +153,20 @@ class StatisticsLookup:
             return None if counts is None else (counts.get(vertex, 0), 0)
         table = None if self._known.degrees is None else self._known.degrees.table(direction, label)
         return None if table is None else table.look_at(vertex)
+
+    def largest_but(self, direction: int, label: int, vertices: Ints) -> int | None:
+        """Return the most triples of a label that a vertex had, some vertices left out; None if memory does not tell.
+
+        It is what others have now, where these are all that a change concerns.
+        """
+        classes, edges, degrees = self._known.vertex_labels, self._known.edge_labels, self._known.degrees
+        if label == self.typed and direction == IN and classes is not None and edges is not None:
+            triples, of_resources, *_ = edges.get(label, (0, 0))
+            left_out = set(vertices.tolist())
+            if triples == of_resources:  # no literal is a class
+                return max((count for id, count in classes.items() if id not in left_out), default=0)
+        table = None if degrees is None else degrees.table(direction, label)
+        return None if table is None else table.largest_but(vertices)
 
     def edge_labels_in_memory(self, labels: AbstractSet[int]) -> dict[int, list[int]] | None:
         """Return the rows of edge labels without their ids, zeros where there is none; None if memory lacks them."""
@@ -277,6 +294,9 @@ class StatisticsLookup:
 
     def elsewhere(self, vertices: Ints) -> Ints:
         """Return (label, direction, vertex, triples) of all triples at some vertices."""
+        classes = self._known.vertex_labels
+        if self._bare and classes is not None:  # of a class, the vertices are left
+            vertices = vertices[[id not in self._bare or id in classes for id in vertices.tolist()]]
         if not len(vertices):
             return np.empty((0, 4), np.int64)
         places, given = in_list(vertices)

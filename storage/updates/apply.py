@@ -12,7 +12,7 @@ have them in this order: int64 [rows, columns].
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -56,6 +56,19 @@ _HANDFUL = 3
 def there(triples: str) -> str:
     """Return SQL for those of some triples that are there: read only where the sorted triples can hold them."""
     return f"(SELECT {TRIPLE_KEY} FROM _graphdb.triple AS stored SEMI JOIN {triples} AS given USING ({TRIPLE_KEY}))"
+
+
+def at_handful(vertices: Sequence[int], type_label: int, *, edges: bool) -> tuple[str, list[int]]:
+    """Return SQL for what :func:`incident` finds of a handful of vertices, or :func:`facts`, with its parameters.
+
+    DuckDB looks for constants sooner than it joins.
+    """
+    among = f"IN ({', '.join('?' * len(vertices))})"
+    if edges:
+        where = f"(subject {among} OR object {among}) AND object < {LITERAL_BASE} AND label <> {int(type_label)}"
+        return f"SELECT {TRIPLE_KEY} FROM _graphdb.triple WHERE {where}", [*vertices, *vertices]
+    where = f"subject {among} AND (object >= {LITERAL_BASE} OR label = {int(type_label)})"
+    return f"SELECT {TRIPLE_KEY} FROM _graphdb.triple WHERE {where}", [*vertices]
 
 
 def incident(vertices: str, type_label: int) -> str:
@@ -242,10 +255,13 @@ class Update:
             by_subject[subject].add(object)
         return [by_subject[subject] for subject in subjects]
 
-    def rows(self, what: Callable[[str], str], table: arrow.Table) -> list[Any]:
-        """Return the rows of a relation that is made of a table's; for small results."""
-        with self._views.view_or_list("_graphdb_asked", table) as (asked, given):
-            return execute(self._connection, f"FROM {what(asked)}", given).fetchall()
+    def at(self, vertices: Sequence[int], type_label: int, *, edges: bool) -> list[tuple[int, int, int]]:
+        """Return what :func:`incident` finds of vertices in the file, or :func:`facts`; for small results."""
+        if len(vertices) <= SMALL:
+            return execute(self._connection, *at_handful(vertices, type_label, edges=edges)).fetchall()
+        what, table = incident if edges else facts, table_of({"vertex": np.array(vertices, np.int64)})
+        with self._views.view("_graphdb_asked", table):
+            return execute(self._connection, f"FROM {what('_graphdb_asked', type_label)}").fetchall()
 
     def apply(
         self,
@@ -255,18 +271,20 @@ class Update:
         edges: Relation | None = None,
         properties: Relation | None = None,
         absent: Ints | None = None,
+        bare: Collection[int] = (),
     ) -> None:
         """Write changes: first ``removed`` triples go, then ``added`` ones that are not there come.
 
         The rows of the edges that ``touched`` triples stand for are replaced by ``edges`` with ``properties``.  Triples
         may be given more than once.  No relation may read what is changed: a table of its own may.  ``absent`` are
-        triples that the caller knows not to be there, which small changes do not look for.
+        triples that the caller knows not to be there, which small changes do not look for; ``bare`` are vertices that
+        it deletes with all their edges.
         """
         self._touch()
         if removed is not None or added is not None:
             gone, come = self._listed(removed), self._listed(added)
             if gone is not None and come is not None:
-                self._apply_small(gone, come, incremental.NONE if absent is None else absent)
+                self._apply_small(gone, come, incremental.NONE if absent is None else absent, bare)
                 removed = added = None
         with ExitStack() as windows:
 
@@ -362,7 +380,7 @@ class Update:
             streaming.recount(self._connection, folder, self._scratch.memory)
         return True
 
-    def _apply_small(self, removed: Ints, added: Ints, absent: Ints) -> None:
+    def _apply_small(self, removed: Ints, added: Ints, absent: Ints, bare: Collection[int]) -> None:
         """Do the same for small changes that Python has as arrays, without temporary tables."""
         added = distinct(added)
         asked = distinct(np.concatenate([removed, added])) if len(removed) else added
@@ -387,6 +405,7 @@ class Update:
                 self._known,
                 self._terms.kinds,
                 self._insertions,
+                bare,
             )
             self._known = self._known.after(counted)
             self._changed(replace(changes, counted=counted, values=self._values))

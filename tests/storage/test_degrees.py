@@ -17,6 +17,7 @@ from graphdb.storage.graph.changes import Changes
 from graphdb.storage.graph.degree_sketch import IN, OUT
 from graphdb.storage.statistics import degrees
 from graphdb.storage.statistics.degrees import Degrees, Table
+from graphdb.storage.statistics.labels import refresh
 from graphdb.storage.statistics.tables import current
 from tests.fuzz import scaled
 
@@ -74,6 +75,9 @@ def _follow(known: Pairs, changes: list[tuple[Pairs, Pairs]], direction: int) ->
             literals = collections.Counter(s for s, o in there if o >= LITERAL_BASE and direction == OUT)
             asked = sorted({*degrees_of, 0, 5, 77, 1 << 33, LITERAL_BASE, LITERAL_BASE + 9, 1 << 50})
             assert table.look(np.array(asked)).tolist() == [[degrees_of[v], literals[v]] for v in asked]
+            for left_out in ([], asked[::2], [vertex for vertex, _ in degrees_of.most_common(2)]):
+                most = max((count for vertex, count in degrees_of.items() if vertex not in left_out), default=0)
+                assert table.largest_but(np.array(left_out, np.int64)) == most
             if there is before:
                 held.follow([change])
 
@@ -141,3 +145,60 @@ def test_loads_and_statements_in_turns(tmp_path: pathlib.Path, monkeypatch: pyte
                     db.query("MATCH (a {age: '1'}) SET a.age = '2'")
     assert looked
     assert kept(str(tmp_path / "held")) == kept(str(tmp_path / "asked"))
+
+
+def test_what_is_deleted_with_its_edges_is_counted_without_asking(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Vertices with labels, classes among them, edges of which there are many or one, and what comes after, recounted."""
+    monkeypatch.setattr(degrees, "LOOKS", 0)
+    monkeypatch.setattr(degrees, "_SEVERAL", 1)
+    sums = {"degree": ("label, direction, bucket", "vertices, edges, squares"),
+            "label_pair": ("label, class, direction", "edges, vertices")}  # fmt: skip
+    with graphdb.connect(tmp_path / "graph") as db:
+
+        def kept() -> list[list[tuple[object, ...]]]:
+            found = []
+            for table in ("edge_label", "vertex_label", "degree", "label_pair"):
+                sql = f"FROM {current(table)}"
+                if table in sums:
+                    keys, values = sums[table]
+                    added = ", ".join(f"sum({name})::BIGINT AS {name}" for name in values.split(", "))
+                    sql = f"SELECT {keys}, {added} {sql} GROUP BY ALL HAVING sum(vertices) <> 0"
+                found.append(sorted(db._state.connection.rows(sql)))
+            return found
+
+        db.query("UNWIND range(0, 19) AS i CREATE (:P {n: i, m: i % 2})")
+        db.query("MATCH (a:P) WHERE a.n % 3 = 0 SET a:Q")
+        for other in (1, 4, 7):
+            db.query(
+                "MATCH (a:P), (b:P) WHERE b.n = (a.n * 2 + $other) % 20 CREATE (a)-[:K {since: a.n}]->(b)", other=other
+            )
+        db.query("MATCH (a:P {n: 5}), (b:P) WHERE b.n < 9 CREATE (a)-[:L]->(b)")
+        load(db, tmp_path, [(1, "likes", "<ex:2>")])
+        load_types = "<ex:2> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <ex:C> .\n"
+        (tmp_path / "types.nt").write_text(
+            load_types + '<ex:C> <ex:n> "1" .\n' + load_types.replace("ex:2", "ex:C").replace("<ex:C> .", "<ex:D> .")
+        )
+        db.load(tmp_path / "types.nt")
+        for text in (
+            "MATCH (a:P {n: 3}) DETACH DELETE a",
+            "MATCH (a:P {n: 4})-[e:K]->() DELETE e",
+            "MATCH (a:P {n: 5}) DETACH DELETE a",
+            "MATCH (a:P) WHERE a.n IN [6, 7] DETACH DELETE a",
+            "MATCH (c) WHERE iri(c) = 'ex:C' DETACH DELETE c",
+            "MATCH (a:P {n: 8}) OPTIONAL MATCH (a)-[e]-() DELETE e, a",
+            "CREATE (:P {n: 30})-[:K {since: 1}]->(:Q {n: 31})",
+            "MATCH (a:P {n: 30}) DETACH DELETE a",
+        ):
+            db.query(text)
+            found = kept()
+            with db._state.connection.guard() as raw:
+                raw.execute("BEGIN")
+                labels = raw.execute(
+                    "SELECT label FROM _graphdb.triple UNION SELECT id FROM _graphdb.edge_label"
+                ).fetchall()
+                refresh(raw, np.array(labels, np.int64).ravel())
+                recounted = kept()
+                raw.execute("ROLLBACK")
+            assert found == recounted, text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -13,8 +13,7 @@ from graphdb.common.stopping import checked
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, VERTEX
 from graphdb.evaluate.context import Context
 from graphdb.evaluate.values import Vertex
-from graphdb.storage.arrays.arrow import table_of
-from graphdb.storage.updates.apply import Update, facts, incident
+from graphdb.storage.updates.apply import Update
 from graphdb.writing.naming import Naming
 
 Triple = tuple[int, int, int]
@@ -40,6 +39,8 @@ class Pending:
         """Triples whose edges changed."""
         self.gone: set[Vertex] = set()
         """Deleted vertices whose labels and properties are still in the file."""
+        self.loose = False
+        """Whether deleted vertices may have edges still."""
         self._new: set[int] = set()
         self._present: dict[Triple, bool] = {}
         self._reserved: Iterator[int] = iter(())
@@ -121,7 +122,7 @@ class Pending:
 
     def incident(self, vertices: Iterable[Vertex]) -> set[Triple]:
         """Return the edges from and to some vertices, as the file has them."""
-        return self._read_at(incident, (vertex.id for vertex in vertices))
+        return self._read_at([vertex.id for vertex in vertices], edges=True)
 
     # --- the file
 
@@ -165,6 +166,7 @@ class Pending:
             _array(edges),
             _array(described),
             _array([triple for triple in added if self._present.get(triple) is False]),
+            () if self.loose else frozenset(vertex.id for vertex in self.gone),
         )
         self._removed, self._added, self.facts, self.edges, self.gone = set(), set(), set(), set(), set()
         self._new.clear()
@@ -190,14 +192,12 @@ class Pending:
     def _stored(self, vertices: set[int]) -> set[Triple]:
         """Return the labels and properties of some vertices, as the file has them."""
         known = self._view.stored(vertices)
-        return self._read_at(facts, vertices - known.keys()).union(*known.values())
+        return self._read_at([*(vertices - known.keys())], edges=False).union(*known.values())
 
-    def _read_at(self, what: Callable[[str, int], str], vertices: Iterable[int]) -> set[Triple]:
-        """Return triples at some vertices, as the file has them."""
-        type, asked = self._naming.ids(RDF_TYPE)[0], np.array([*vertices], np.int64)
-        if not len(asked):
-            return set()
-        return set(self._update.rows(lambda among: what(among, type), table_of({"vertex": asked})))
+    def _read_at(self, vertices: Sequence[int], *, edges: bool) -> set[Triple]:
+        """Return the edges at some vertices, or what else there is of them, as the file has them."""
+        type = self._naming.ids(RDF_TYPE)[0]
+        return set(self._update.at(vertices, type, edges=edges)) if vertices else set()
 
 
 def _array(rows: Collection[tuple[int, ...]]) -> NDArray[np.int64] | None:

@@ -34,8 +34,6 @@ class RowWriter:
         self.changes = work.changes
         self._deleting: ast.DeleteClause | None = None
         """The last DELETE, for errors."""
-        self._loose = False
-        """Whether deleted vertices may have edges still."""
         self._naming = work.naming
         self.pending = Pending(work.context, work.update, work.naming)
         self._compiler = Compiler(work.context)
@@ -135,7 +133,7 @@ class RowWriter:
         return vertex
 
     def _create_edge(self, pattern: ast.EdgePattern, start: Vertex, end: Vertex, row: Row) -> Edge:
-        self._loose |= bool(self.view.deleted)
+        self.pending.loose |= bool(self.view.deleted)
         label = self._naming.edge_label(pattern.labels)
         triple = (label, start.id, end.id)
         there = self.pending.there(triple)
@@ -311,7 +309,7 @@ class RowWriter:
                         message = f"DELETE needs a vertex, an edge or a path, found {type_name(value)}"
                         raise wrong(self.context, node, message)
         gone = [vertex for vertex in vertices if vertex not in self.view.deleted]
-        self._loose |= not clause.detach
+        self.pending.loose |= not clause.detach
         if clause.detach and gone:
             self.pending.flush()
             incident = self.pending.incident(gone)
@@ -351,7 +349,7 @@ class RowWriter:
         """
         self.pending.flush()
         deleted = [vertex for vertex in self.view.deleted if isinstance(vertex, Vertex)]
-        if deleted and self._loose and (left := self.pending.incident(deleted)):
+        if deleted and self.pending.loose and (left := self.pending.incident(deleted)):
             raise edges_left(
                 len(left), self.context.text, None if self._deleting is None else self._deleting.span.start
             )
