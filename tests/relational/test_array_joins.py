@@ -23,6 +23,9 @@ QUERIES = [
     "MATCH (a:P) WHERE a.k < 9 RETURN a.k, [(a)-[:K]->(b) WHERE b.k > a.k | b.k] AS l ORDER BY a.k",
     "MATCH (a:P) WHERE NOT EXISTS { (a)-[:L]->() } WITH a MATCH (a)-[r:K]->(b) RETURN a.k, r.w, [(b)-[:L]->(c) | c.k] AS l",
     "MATCH (a:P)-[:K]->(b) WITH a, b WHERE COUNT { (b)-[:K]->() } > 1 MATCH (b)-[:K]->(c) WHERE c.k > a.k RETURN a.k, c.k",
+    "MATCH (a:P) WHERE EXISTS { (b:P {k: 3}) } AND NOT EXISTS { (:P {k: 99}) } RETURN a.k",
+    "MATCH (a:P) RETURN a.k, COUNT { (b)-[:K]->(c) } AS n, COUNT { (b:P {k: 99}) } AS none, EXISTS { (:P {k: 99}) } AS e, EXISTS { ()-[:L]->() } AS f",
+    "MATCH (a:P) OPTIONAL MATCH (a)-[:L]->(b) RETURN a.k, b.k, COUNT { (x:P) WHERE x.k > 3 } AS n, COUNT { (a)-[:K]->() } AS own",
 ]  # fmt: skip
 
 

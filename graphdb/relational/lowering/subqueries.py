@@ -247,7 +247,7 @@ class Subqueries(Semijoins):
         join = f"({sql}) {r} ON {all_of(on)}"
         same = [(left.variables[name].column, f"v{bound.vertex_of[name]}") for name in shared]
         plain = tuple((mine, theirs) for mine, theirs in same if mine is not None)
-        counted = (view, plain, exists) if shared and len(plain) == len(same) else None
+        counted = (view, plain, exists) if len(plain) == len(same) else None
         return _Added(f"coalesce({r}.n, 0)", INTEGER, join, frozenset((view,)), counted)
 
     def _gathered(self, left: Relation, bound: BoundPattern, value: ast.Expression | None, suffix: str) -> _Added:

@@ -130,6 +130,8 @@ def _is_lazy(step: Joined) -> bool:
 
 def _counted(rows: arrow.Table, found: arrow.Table, how: Counted) -> Ints | None:
     """Return the number of bindings whose vertices are the row's own, of each row."""
+    if not how.on:
+        return _counted_for_all(rows, found, how)
     ids = _ids(rows, found, how.on)
     by_pairs = ids is not None and len(how.on) == 2 and _is_large(ids) and all(map(_serve, *ids[:2]))
     keys = ids if by_pairs else _fewer(ids)
@@ -158,6 +160,17 @@ def _counted(rows: arrow.Table, found: arrow.Table, how: Counted) -> Ints | None
         return per_row
     counts[there] = per_row
     return counts
+
+
+def _counted_for_all(rows: arrow.Table, found: arrow.Table, how: Counted) -> Ints | None:
+    """Return the number of all bindings, for each row."""
+    column = found.column("n")
+    if not _has_ids(column):
+        return None
+    if float(values(column).sum(dtype=np.float64)) >= _EXACT:
+        return None
+    total = int(values(column).sum())
+    return np.full(len(rows), int(total > 0) if how.whether else total, np.int64)
 
 
 def _are_ones(column: arrow.ChunkedArray) -> bool:
