@@ -130,13 +130,13 @@ class MatchRun(MatchPlanner):
         needs: Wanted,
         bound: BoundPattern,
         view: str = BINDINGS,
-        shares: int = 1,
+        most: int | None = None,
         *,
         numbered: bool = False,
         shown: bool = True,
         beside: Sequence[Beside] = (),
     ) -> Iterator[None]:
-        """Run a match and show its bindings to SQL, one of so many that share the memory for those that wait.
+        """Run a match and show its bindings to SQL; ``most`` is the bytes in memory that they may take, not said: half.
 
         They have properties of their vertices ``beside`` them.
         ``numbered`` ones have a column ``rowid``, as rows of tables do: what starts from them may read them, too.
@@ -165,7 +165,7 @@ class MatchRun(MatchPlanner):
                     raw.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT 1 AS one, {count} AS n FROM {rows}")
                 yield
             return
-        with self._gathered(plan, needs, bound, view, shares, beside) as gathered:
+        with self._gathered(plan, needs, bound, view, most, beside) as gathered:
             if numbered and gathered is not None:
                 gathered = gathered.append_column("rowid", numbers(np.arange(gathered.num_rows)))
             if gathered is not None:
@@ -226,19 +226,20 @@ class MatchRun(MatchPlanner):
         needs: Wanted,
         bound: BoundPattern,
         view: str = BINDINGS,
-        shares: int = 1,
+        most: int | None = None,
         beside: Sequence[Beside] = (),
     ) -> Iterator[arrow.Table | None]:
         """Run the match and yield its bindings, or None where they were too many and wait in a temporary table."""
         self.control = control = self.new_control()
         batches: list[arrow.Table] = []
         spilled, waiting = False, 0
+        most = self._bindings_bytes // 2 if most is None else most
         with ExitStack() as tables:
             for block in self._blocks(plan, needs, bound, control):
                 table = self._with_beside(self._terms(block, needs, bound), beside)
                 batches.append(table)
                 waiting += table.nbytes
-                if waiting > (_STREAM if spilled else self._bindings_bytes // (2 * shares)):
+                if waiting > (_STREAM if spilled else most):
                     if not spilled:
                         tables.enter_context(self._snapshot.connection.temporary_table(view))
                     self._spill(batches, view, first=not spilled)

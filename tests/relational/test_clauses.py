@@ -185,6 +185,28 @@ def test_rows_that_spill_are_the_same(db: graphdb.Database, text: str) -> None:
     assert db.sql(left).scalar() == 0
 
 
+def test_a_step_with_many_rows_takes_what_others_leave_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """MATCH (a:N {i: 0}) OPTIONAL MATCH (a)-[:NO]->(x) OPTIONAL MATCH (a)-[:NO]->(y) OPTIONAL MATCH (a)-[:NO]->(z)
+              OPTIONAL MATCH (a)-[:ALL]->(d) RETURN a.i, x.i, y.i, z.i, d.i"""
+    spilled, spill = list[str](), PathRun._spill
+
+    def noted(run: PathRun, batches: Any, view: str, *, first: bool) -> None:
+        spilled.append(view)
+        spill(run, batches, view, first=first)
+
+    monkeypatch.setattr(PathRun, "_spill", noted)
+    with graphdb.connect(threads=1, device="cpu") as database:
+        database.query("UNWIND range(0, 999) AS i CREATE (:N {i: i})")
+        database.query("MATCH (a:N {i: 0}), (b:N) CREATE (a)-[:ALL]->(b)")
+        expected = [(0, None, None, None, i) for i in range(1000)]
+        for memory, spills in ((64_000, False), (8_000, True)):  # of 1,000 rows of 16 bytes or less
+            spilled.clear()
+            with PathRun(database._state.snapshot(), HostExecutor(), text, {}, bindings_bytes=memory) as run:
+                found = pa.table(run.run(run.prepare(parse(text))))  # type: ignore[arg-type]
+            assert sorted(tuple(row.values()) for row in found.to_pylist()) == expected
+            assert bool(spilled) == spills
+
+
 VALUES: list[tuple[str, Any]] = [
     ("[1, 2, 3][0]", 1),
     ("[1, 2, 3][-1]", 3),

@@ -97,12 +97,22 @@ class ProgramRun(MatchRun):
                 self.controls.append((step, None, self.control))
             yield
 
+    def _most_rows(self, shares: int) -> int:
+        """Return how many bytes in memory the rows of a step may take, one of so many that have rows.
+
+        Half of the memory for bindings is shared out equally; where most steps have few rows, one with many may take
+        half of what the others have left of that.  So all together take no more than all of it.
+        """
+        half, taken = self._bindings_bytes // 2, sum(table.nbytes for table in self._tables.values())
+        return max(half // shares, (half - taken) // 2)
+
     @contextmanager
     def _shown_match(self, step: Step, shares: int) -> Iterator[None]:
         """Run a match, and show its bindings to SQL."""
         plan = step.plan or self._plan_from(step)
         how = {"numbered": step.numbered, "shown": step.shown}
-        with self._bindings(plan, step.needs, step.bound, step.view, shares, beside=step.beside, **how):
+        most = self._most_rows(shares)
+        with self._bindings(plan, step.needs, step.bound, step.view, most, beside=step.beside, **how):
             self.controls.append((step, plan, self.control))
             yield
 
@@ -138,8 +148,7 @@ class ProgramRun(MatchRun):
 
     @contextmanager
     def _materialized(self, rows: Rows, shares: int) -> Iterator[None]:
-        most = self._bindings_bytes // (2 * shares)
-        made = None
+        most, made = self._most_rows(shares), None
         if rows.made is not None:
             made = self._vectorized(rows.made)
         with materialized(self._snapshot, rows, most, self._left(), made) as found:
@@ -153,7 +162,7 @@ class ProgramRun(MatchRun):
     @contextmanager
     def _joined(self, step: Joined, shares: int) -> Iterator[None]:
         """Join rows with bindings, and show them to SQL."""
-        found = joined(step, self._tables, self._bindings_bytes // (2 * shares))
+        found = joined(step, self._tables, self._most_rows(shares))
         if found is None and (product := product_of(step, self._tables)) is not None:
             with self._shown_to_sql_when_asked(step):
                 self._products[step.view] = product
