@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.errors import BindError, ExecutionError, NotSupportedError, TypeMismatchError
+from graphdb.common.values.types import FLOAT, INTEGER
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -59,6 +60,9 @@ Query = TypeVar("Query")
 
 _HANDFUL = 1000
 """Candidates of a vertex that are in memory in any case."""
+
+
+_NUMBERS = (INTEGER, FLOAT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +121,22 @@ class QueryRun(ProgramRun):
 
     def _with_counted_tails(self, query: ast.Query, prepared: Prepared) -> ast.Composite | None:
         """Return a query of one pattern with its tails counted by themselves; None where its plan enumerates none."""
-        if prepared.plan is None or not enumerates_tails(prepared.plan):
+        if prepared.plan is None or not enumerates_tails(prepared.plan, prepared.wanted.vertices):
             return None
         bound, type_label = prepared.bound, self._snapshot.graph.type_label
         values = {vertex.name for vertex in bound.vertices if vertex.kinds}
-        found = with_counted_tails(query.matches, query.returns, lambda: coinciding(bound, type_label), values)
+
+        def is_number(node: ast.Expression) -> bool:
+            if not isinstance(node, ast.Property) or not isinstance(node.base, ast.Variable):
+                return False
+            if node.base.name not in bound.vertex_of or node.base.name in values:
+                return False
+            label = self._snapshot.names.property(node.key.words, self._text)
+            return bool(label.kinds) and label.max_values == 1 and self._snapshot.properties.type_of(label) in _NUMBERS
+
+        found = with_counted_tails(
+            query.matches, query.returns, lambda: coinciding(bound, type_label), values, is_number
+        )
         return None if found is None else ast.Composite(((*found[0], found[1]),), span=query.span)
 
     def prepare_projection(self, query: ast.Query) -> Prepared | None:

@@ -104,12 +104,51 @@ def test_rows_are_those_of_walks(graph: Graph, text: str) -> None:
     assert sorted(found) == CASES[text](graph)
 
 
+def weighed(walks: Iterator[tuple[int, ...]], key: int, of: int, values: list[float | None]) -> Rows:
+    """Key, sum and average of the values of walks' vertices, and how many walks have one."""
+    groups: dict[int, list[float]] = defaultdict(list)
+    for walk in walks:
+        groups[walk[key]] += [value for value in [values[walk[of]]] if value is not None]
+    return sorted(
+        (k, sum(found), sum(found) / len(found) if found else None, len(found)) for k, found in groups.items()
+    )
+
+
+@pytest.mark.parametrize("name", ["n", "f"])
+def test_sums_and_averages_weigh_rows(graph: Graph, name: str) -> None:
+    """Of integers and of floating-point numbers, which some vertices lack; all, where a vertex lacks one."""
+    draw = random.Random(name)
+    whole = [None if v % 4 == 1 else draw.randrange(-9, 9) for v in range(VERTICES)]
+    values = whole if name == "n" else [None if n is None else n / 4 for n in whole]
+    graph.database.query(
+        f"UNWIND $rows AS r MATCH (v:V {{i: r.i}}) SET v.{name} = r.value",
+        rows=[{"i": v, "value": value} for v, value in enumerate(values)],
+    )
+    for text, walks, key, of in (
+        ("(a)-[:p]->(b)-[:q]->(c) RETURN b.i", graph.walks("p", "q"), 1, "a"),
+        ("(a)-[:p]->(b)-[:q]->(c)-[:r]->(d) RETURN b.i", graph.walks("p", "q", "r"), 1, "a"),
+        ("(a)-[:p]->(b)-[:q]->(c) RETURN a.i", graph.walks("p", "q"), 0, "a"),
+    ):
+        each = f"sum({of}.{name}), avg({of}.{name}), count({of}.{name})"
+        divided = mock.Mock(side_effect=counted_tails.with_counted_tails)
+        with (
+            mock.patch.object(query_module, "enumerates_tails", return_value=True),
+            mock.patch.object(query_module, "with_counted_tails", divided),
+        ):
+            found = graph.database.query(f"MATCH {text}, {each}").fetchall()
+            lines = "\n".join(str(row[0]) for row in graph.database.query(f"EXPLAIN MATCH {text}, {each}").fetchall())
+        assert "group join" in lines
+        assert sorted(found) == weighed(walks, key, 0, values), text
+    edgeless = graph.database.query(f"MATCH (a {{i: 99}})-[:p]->(b)-[:q]->(c) RETURN sum(a.{name}), avg(a.{name})")
+    assert edgeless.fetchall() == [(0, None)]
+
+
 STAYS = {
     "edges that must differ, and might be the same": "MATCH (a)-->(b)-->(c) RETURN b.i, count(*), count(DISTINCT a)",
     "a condition on both": ("MATCH (a)-[:p]->(b)-[:q]->(c) WHERE a.k = c.k RETURN b.i, count(*), count(DISTINCT a.k)"),
     "values that meet": "MATCH (a)-[:k]->(v)<-[:k]-(b) RETURN v, count(*), count(DISTINCT a)",
     "duplicates make no difference": "MATCH (a)-[:p]->(b)-[:q]->(c) RETURN b.i, max(a.k), count(DISTINCT a)",
-    "each row counts": "MATCH (a)-[:p]->(b)-[:q]->(c) RETURN b.i, count(*), sum(a.k)",
+    "a sum of what may be no number": "MATCH (a)-[:p]->(b)-[:q]->(c) RETURN b.i, count(*), sum(a.x)",
     "all is returned": "MATCH (a)-[:p]->(b)-[:q]->(c) RETURN b.i, count(DISTINCT c), count(a.k)",
 }
 
@@ -130,7 +169,8 @@ def test_walks_through_hubs_are_not_enumerated() -> None:
         for label in "pq":
             database.query(text + f"MERGE (x:A {{i: a}}) MERGE (y:B {{i: b}}) CREATE (x)-[:{label}]->(y)")
             database.query(text + f"MERGE (x:C {{i: a}}) MERGE (y:B {{i: b}}) CREATE (y)-[:{label}]->(x)")
-        text = "MATCH REPEATABLE ELEMENTS (a)-->(b)-->(c) RETURN b.i, count(*), count(DISTINCT a) ORDER BY b.i"
-        assert database.query(text).fetchall() == [(b, 40_000, 100) for b in range(30)]
-        lines = "\n".join(str(row[0]) for row in database.query("EXPLAIN " + text).fetchall())
-        assert "group join" in lines, lines
+        for asked, found in (("count(*), count(DISTINCT a)", (40_000, 100)), ("sum(a.i), avg(a.i)", (1_980_000, 49.5))):
+            text = f"MATCH REPEATABLE ELEMENTS (a)-->(b)-->(c) RETURN b.i, {asked} ORDER BY b.i"
+            assert database.query(text).fetchall() == [(b, *found) for b in range(30)]
+            lines = "\n".join(str(row[0]) for row in database.query("EXPLAIN " + text).fetchall())
+            assert "group join" in lines, lines

@@ -4,13 +4,15 @@
 each ``b``, and ``a`` does not change that.  A part of a pattern that shares one returned vertex with the rest, and of
 which nothing is returned, is such a *tail*.  It becomes ``COUNT { (b)-[:q]->(c) }`` of each row without it, and the
 number of rows the sum of these counts, where a search would enumerate the product (Yan and Larson, *Eager aggregation
-and lazy aggregation*, 1995).  What ignores duplicates, such as ``count(DISTINCT a)`` or ``max``, is what it was.
+and lazy aggregation*, 1995).  Sums and averages weigh the number of each row by its counts.  What ignores duplicates,
+such as ``count(DISTINCT a)`` or ``max``, is what it was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TypeAlias
 
 from graphdb.functions.table import VOLATILE
@@ -28,6 +30,9 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.semantics.aggregation import aggregates_in
 
 _ANY_EDGES = (ast.MatchMode.DIFFERENT_EDGES, ast.MatchMode.REPEATABLE_ELEMENTS)
+_TIMES_AS_MANY = 3.0
+"""How many times as many matches as rows without the tails there are at least where these are counted by themselves."""
+
 _TIMES = "#times"
 """How the names of columns begin that say how often a tail matches."""
 
@@ -59,11 +64,22 @@ class _Part:
         return self.whole and len(self.shared) == 1 and bool(self.edges)
 
 
-def enumerates_tails(plan: PhysicalPlan) -> bool:
-    """Whether a plan is expected to go through many matches only to count them for its rows."""
+def enumerates_tails(plan: PhysicalPlan, wanted: Collection[int]) -> bool:
+    """Whether a plan is expected to go through many matches only to count them for its rows.
+
+    ``wanted`` are the vertices whose bindings are.
+    """
     others = (plan.counting, plan.weighed, plan.tree, plan.clique, plan.twins, plan.scan, plan.functional)
-    if plan.duplicates != "count" or any(other is not None for other in others):
+    if plan.duplicates == "drop" or any(other is not None for other in others):
         return False
+    if plan.duplicates == "keep":  # each match is a row
+        estimates = [1.0, *(step.estimate for step in plan.steps)]
+        growth = (
+            max(after / before, 1.0) if before else 1.0
+            for step, before, after in zip(plan.steps, estimates, estimates[1:], strict=False)
+            if step.vertex not in wanted
+        )
+        return estimates[-1] > WORTH and prod(growth) >= _TIMES_AS_MANY
     enumerated = plan.steps[plan.row_steps : len(plan.steps) - plan.count_last]
     return max((step.estimate for step in enumerated), default=0.0) > WORTH
 
@@ -82,18 +98,19 @@ def with_counted_tails(
     returns: ast.ReturnClause,
     coincide: Callable[[], Iterable[tuple[int, int]]],
     values: Collection[str],
+    is_number: Callable[[ast.Expression], bool],
 ) -> tuple[list[ast.ClauseNode], ast.ReturnClause] | None:
     """Return clauses that count the tails of MATCH clauses, and what is returned after them; None where there are none.
 
     ``coincide`` gives the pairs of edges, by their numbers in the order written, that must differ though they may be
     bound to the same one: a tail has none with other edges.  The vertices ``values`` may be literals, from which no
-    subquery starts.
+    subquery starts.  ``is_number`` says whether an expression is a number of each row, or null.
     """
     if returns.star or not matches or not all(_is_divisible(match) for match in matches):
         return None
     returns = _counting_rows(matches, returns)
     aggregates = [call for item in returns.items for call in aggregates_in(item.expression)]
-    if all(map(_ignores_duplicates, aggregates)) or not all(map(_is_countable, aggregates)):
+    if all(map(_ignores_duplicates, aggregates)) or not all(_is_countable(call, is_number) for call in aggregates):
         return None
     division = _Division(matches, free_variables((returns.items, returns.order_by)))
     if not division.tails:
@@ -126,9 +143,11 @@ def _ignores_duplicates(call: ast.FunctionCall | ast.CountStar) -> bool:
     return isinstance(call, ast.FunctionCall) and (call.distinct or call.name.lower() in ("min", "max"))
 
 
-def _is_countable(call: ast.FunctionCall | ast.CountStar) -> bool:
+def _is_countable(call: ast.FunctionCall | ast.CountStar, is_number: Callable[[ast.Expression], bool]) -> bool:
     """Whether an aggregate is one over rows that come with the number of times that they stand for."""
-    return _ignores_duplicates(call) or isinstance(call, ast.CountStar) or call.name.lower() == "count"
+    if _ignores_duplicates(call) or isinstance(call, ast.CountStar) or call.name.lower() == "count":
+        return True
+    return call.name.lower() in ("sum", "avg") and is_number(call.arguments[0])
 
 
 class _Division:
@@ -320,8 +339,15 @@ def _times(part: object, times: ast.Expression) -> object:
         return part
     if isinstance(part, ast.CountStar):
         return ast.FunctionCall("sum", (times,), span=part.span)
-    if isinstance(part, ast.FunctionCall) and part.name.lower() == "count" and not part.distinct:
-        span, none = part.span, ast.Literal(0, part.span)
-        case = ast.Case(None, (((ast.IsNull(part.arguments[0], span=span),), none),), times, span)
-        return ast.FunctionCall("sum", (case,), span=span)
-    return None
+    if not isinstance(part, ast.FunctionCall) or part.distinct or part.name.lower() not in ("count", "sum", "avg"):
+        return None
+    span, none, (of,) = part.span, ast.Literal(0, part.span), part.arguments
+    case = ast.Case(None, (((ast.IsNull(of, span=span),), none),), times, span)
+    number = ast.FunctionCall("sum", (case,), span=span)
+    if part.name.lower() == "count":
+        return number
+    total = ast.FunctionCall("sum", (ast.Binary("*", of, times, span),), span=span)
+    if part.name.lower() == "sum":
+        return total
+    mean = ast.Binary("/", ast.FunctionCall("toFloat", (total,), span=span), number, span)
+    return ast.Case(None, (((ast.Comparison(("=",), (number, none), span),), ast.Literal(None, span)),), mean, span)
