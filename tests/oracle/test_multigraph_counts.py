@@ -162,6 +162,7 @@ def test_trees_over_multigraphs(multigraph: tuple[dict[tuple[int, int], int], in
                 answered(db, f"{text} v0.k, count(*)", within=5)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(0, MOST), max_size=5),
     st.lists(st.integers(0, MOST), min_size=5, max_size=5),
