@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, reduce
 from itertools import chain, repeat
-from operator import setitem
+from operator import or_, setitem
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,8 +49,17 @@ _FEW = 16
 """Edges up to which their properties are looked for one by one."""
 
 _EXACT = ", ".join(str(int(kind)) for kind in Kind if AS_WRITTEN >> kind & 1)
-_VALUE = f"{literal_sql('l', VALUE)}, CASE WHEN l.kind IN ({_EXACT}) THEN l.lexical END, l.datatype"
-"""A literal's value; its text, where that says more; and what the text is."""
+
+
+@cache
+def _value(kinds: int = -1) -> str:
+    """Return SQL of a literal's value, of these kinds; of its text, where that says more; and of what the text is."""
+    return f"{literal_sql('l', VALUE, kinds)}, CASE WHEN l.kind IN ({_EXACT}) THEN l.lexical END, l.datatype"
+
+
+def _kinds(names: Names) -> int:
+    """Return the kinds, as bits, of all literals that are objects."""
+    return reduce(or_, (label.kinds for label in names.edge_labels.values()), 0)
 
 
 Made = Callable[[], list[Any]]
@@ -144,7 +154,7 @@ def _read(source: Source, resources: Ids) -> Made:
             {"label": type_label},
         )
         values = connection.arrow(
-            f"SELECT t.subject, t.label, {_VALUE} FROM _graphdb.triple t "
+            f"SELECT t.subject, t.label, {_value(_kinds(source.names))} FROM _graphdb.triple t "
             f"JOIN {_WANTED} w ON w.id = t.subject JOIN _graphdb.literal l ON l.id = t.object "
             f"WHERE t.object >= {LITERAL_BASE} ORDER BY t.subject ASC, t.label ASC, l.lexical ASC, l.id ASC"
         )
@@ -158,8 +168,8 @@ def _read_terms(source: Source, ids: Ids) -> list[Any]:
     """Read IRIs and values from the database."""
     with source.connection.view(_WANTED, {"id": ids}):
         found = source.connection.arrow(
-            f"SELECT r.iri, {_VALUE} FROM {_WANTED} w LEFT JOIN _graphdb.resource r ON r.id = w.id "
-            "LEFT JOIN _graphdb.literal l ON l.id = w.id ORDER BY w.id ASC"
+            f"SELECT r.iri, {_value(_kinds(source.names))} FROM {_WANTED} w "
+            "LEFT JOIN _graphdb.resource r ON r.id = w.id LEFT JOIN _graphdb.literal l ON l.id = w.id ORDER BY w.id ASC"
         )
     resources = int(np.searchsorted(ids, LITERAL_BASE))
     return pylist(found.column(0).slice(0, resources)) + _values(found.slice(resources), 1)
@@ -276,7 +286,7 @@ def _facts_joined(source: Source, wanted: NDArray[np.int64]) -> tuple[Ids, Ids, 
     columns = {part: np.ascontiguousarray(column) for part, column in zip(_PARTS, wanted, strict=True)}
     with source.connection.view(_WANTED, {"number": np.arange(wanted.shape[1]), **columns}):
         found = source.connection.arrow(
-            f"SELECT w.number, e.key, {_VALUE} FROM {_WANTED} w "
+            f"SELECT w.number, e.key, {_value()} FROM {_WANTED} w "
             f"JOIN _graphdb.edge_property e USING ({', '.join(_PARTS)}) JOIN _graphdb.literal l ON l.id = e.value "
             "ORDER BY w.number ASC, e.key ASC, l.lexical ASC, l.id ASC"
         )

@@ -45,10 +45,10 @@ _KEYS = 24
 """Properties that are joined to rows all at once, at most."""
 
 
-def _written(alias: str) -> str:
-    """Return the fields of a literal as a struct: its text, what that is, and its value."""
+def _written(alias: str, kinds: int = -1) -> str:
+    """Return the fields of a literal as a struct: its text, what that is, and its value; see :func:`literal_sql`."""
     parts = f"lexical := {alias}.lexical, datatype := {alias}.datatype, kind := {alias}.kind"
-    return f"{parts}, value := {literal_sql(alias, VALUE)}"
+    return f"{parts}, value := {literal_sql(alias, VALUE, kinds)}"
 
 
 _WRITTEN = _written("l")
@@ -238,7 +238,7 @@ class Rows:
 
     def as_written(self, vertex: SqlValue, label: EdgeLabel) -> str:
         """The literal behind a property, for those who read its text; a list of them where some vertex has several."""
-        relation = property_relation(label, f"struct_pack({_WRITTEN})")
+        relation = property_relation(label, f"struct_pack({_written('l', label.kinds)})")
         join = f"LEFT JOIN ({relation}) {{0}} ON {{0}}.subject = {vertex.sql}"
         return self._unless_deleted(vertex, f"{self._join('written', label.id, vertex, join)}.value")
 

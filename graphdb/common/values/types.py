@@ -278,7 +278,7 @@ def literal_sql(alias: str, type: Type, kinds: int = -1) -> str:
         f"THEN CAST(union_value({MEMBERS[base][0]} := {_VALUE[base].format(alias)}) AS {UNION})"
         for base, kinds in cases.items()
     )
-    return f"CASE {whens} END"
+    return f"CASE {whens} END" if cases else f"CAST(NULL AS {UNION})"
 
 
 def _offset(lexical: str) -> str:
