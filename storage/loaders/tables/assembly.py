@@ -76,7 +76,7 @@ class Assembly:
         literals, notes = _literals(connection, dictionaries, self._codes, spill)
         self.batch = Batch(
             spill,
-            [texts for some in distinct for texts in _pieces(some, 0, spill)],
+            list(_pieces(distinct, 0, spill)),
             literals,
             notes,
             [],
@@ -168,7 +168,7 @@ def _any_is_numbered(texts: arrow.ChunkedArray, prefix: str) -> bool:
 
 def _resources(
     constants: _Constants, iris: dict[Sort, arrow.ChunkedArray], codes: dict[Sort, Codes | int]
-) -> list[arrow.Array | arrow.ChunkedArray]:
+) -> arrow.ChunkedArray:
     """Return the distinct IRIs, and put the codes of names into ``codes`` and ``constants``.
 
     Integers of a group are no names of another; so those of groups that have no other names like them are distinct.
@@ -189,7 +189,7 @@ def _resources(
     for sort in numbered:
         codes[sort] = first
         first += len(iris[sort])
-    return [distinct, *(iris[sort] for sort in numbered)]
+    return arrow.ChunkedArray([distinct, *(chunk for sort in numbered for chunk in iris[sort].chunks)])
 
 
 def _valued(
@@ -276,14 +276,29 @@ def _literals(
 
 def _pieces(texts: arrow.Array | arrow.ChunkedArray, tag: int, spill: SpillFile) -> Iterator[Texts]:
     """Yield texts in pieces, all with one tag."""
-    for chunk in texts.chunks if isinstance(texts, arrow.ChunkedArray) else [texts]:
-        characters, offsets = string_places(chunk)
-        for begin in range(0, len(chunk), _PIECE):
-            some = offsets[begin : begin + _PIECE + 1]
-            tags = np.full(len(some) - 1, tag, np.int32)
-            yield Texts(
-                spill.add(characters[some[0] : some[-1]]), spill.add((some - some[0]).astype(np.int32)), spill.add(tags)
-            )
+    for piece in _in_row_groups(texts.chunks if isinstance(texts, arrow.ChunkedArray) else [texts]):
+        characters, ends = string_places(piece)
+        tags = np.full(len(piece), tag, np.int32)
+        some = spill.add(characters[ends[0] : ends[-1]])
+        yield Texts(some, spill.add((ends - ends[0]).astype(np.int32)), spill.add(tags))
+
+
+def _in_row_groups(chunks: Sequence[arrow.Array]) -> Iterator[arrow.Array]:
+    """Yield the values of chunks in pieces that are whole row groups of DuckDB's, but for the last."""
+    waiting: list[arrow.Array] = []
+    rows = 0
+    for chunk in chunks:
+        begin = 0
+        while begin < len(chunk):
+            end = min(begin + _PIECE - rows, len(chunk))
+            waiting.append(chunk.slice(begin, end - begin))
+            rows += end - begin
+            begin = end
+            if rows == _PIECE:
+                yield waiting[0] if len(waiting) == 1 else arrow.concat_arrays(waiting)
+                waiting, rows = [], 0
+    if waiting:
+        yield waiting[0] if len(waiting) == 1 else arrow.concat_arrays(waiting)
 
 
 class _Writer:

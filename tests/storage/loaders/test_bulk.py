@@ -15,11 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphdb
+from graphdb.common import arrow
 from graphdb.common.config import Budget
 from graphdb.data import GEOGRAPHY
 from graphdb.storage.arrays import external_sort, spill
 from graphdb.storage.arrays.batch import Batch
 from graphdb.storage.loaders import loading, streams
+from graphdb.storage.loaders.tables import assembly
 from graphdb.storage.loaders.terms import collect, stored, unify
 from graphdb.storage.statistics import labels as statistics
 from graphdb.storage.statistics import streaming
@@ -293,3 +295,15 @@ def test_long_texts_are_compressed_by_what_is_quick(tmp_path: Path) -> None:
         assert ("DICT_FSST",) not in used
         assert rows("SELECT current_setting('disabled_compression_methods')") == [("",)]
         assert sorted(row[0] for row in rows("SELECT object FROM triples")) == sorted(texts)
+
+
+@pytest.mark.parametrize("sizes", [[], [3], [0, 5, 0], [1, 1, 1, 9], [10, 10], [4, 21, 2, 5], [23]])
+def test_texts_are_written_in_whole_row_groups(sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A piece of some rows before large ones is inserted by itself, and what follows takes more of the file."""
+    monkeypatch.setattr(assembly, "_PIECE", 5)
+    names = iter(range(1000))
+    chunks = [arrow.array([f"t{next(names)}" for _ in range(size)], arrow.STRING) for size in sizes]
+    pieces = list(assembly._in_row_groups(chunks))
+    assert [text for piece in pieces for text in arrow.pylist(piece)] == [f"t{i}" for i in range(sum(sizes))]
+    assert [len(piece) for piece in pieces[:-1]] == [5] * (len(pieces) - 1)
+    assert all(0 < len(piece) <= 5 for piece in pieces)
