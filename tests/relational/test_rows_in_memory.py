@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import re
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +17,7 @@ from graphdb.common import arrow
 from graphdb.common.duckdb import windows
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.duckdb.fetch import small_rows
+from graphdb.common.duckdb.temporary import PromisedTables
 from graphdb.relational.running import materialized, program_run
 
 DATA = """
@@ -144,8 +147,8 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-GIVEN = "UNWIND $given AS x MATCH (p:Person) WHERE p.id = x RETURN x, p.name"
-"""A statement that registers a window of a type that the parameter says."""
+GIVEN = "UNWIND $given AS x MATCH (p:Person) WHERE p.id = x WITH x, p WHERE sin(x) <= 1 RETURN x, p.name"
+"""A statement that registers a window, which SQL reads, of a type that the parameter says."""
 
 
 def _read_texts(database: graphdb.Database) -> None:
@@ -238,6 +241,51 @@ def test_names_hold_no_rows() -> None:
     with connection.guard(ours=False) as raw, pytest.raises(Exception, match="seen"):
         raw.execute("FROM seen")
     connection.close()
+
+
+def test_names_that_sql_does_not_read_are_not_registered(
+    database: graphdb.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [
+        GIVEN.replace("$given", "[1, 2]").replace("sin(x)", "0 * x"),
+        "MATCH (p:Person)-[:KNOWS]->(q) WITH p, q WHERE q.id > 1 RETURN p.id, q.id",
+    ]
+    names, opened = _registered(monkeypatch), database._state.connection.promised._makers
+    found = [sorted(database.query(text).fetchall()) for text in texts]
+    assert found == [[(1, "Ada"), (2, "Bob")], [(1, 2), (2, 3)]]
+    assert not names
+    assert not {name for name in opened if re.match(r"_(graphdb_bindings|bindings|joined|rows)", name)}
+    assert _given(database, 1) == [(1, "Ada")]
+    assert len(names) == 1
+
+
+def test_a_name_is_registered_once_sql_reads_it() -> None:
+    with contextlib.closing(Connection(":memory:")) as connection:
+        numbers = arrow.table({"x": np.arange(3)})
+        with connection.view("seen", numbers, lasting=True):
+            with pytest.raises(Exception, match="seen"), connection.guard() as raw:
+                raw.execute("FROM seen")
+            for _ in range(2):
+                assert connection.rows("SELECT sum(x) FROM seen") == [(3,)]
+        with connection.view("seen", arrow.table({"y": np.arange(3)}), lasting=True):  # nobody reads it
+            pass
+        with connection.view("seen", numbers, lasting=True):
+            assert connection.rows("SELECT max(x) FROM seen") == [(2,)]
+        assert not connection.promised._makers
+
+
+def test_tables_that_are_made_of_others_which_the_same_sql_reads() -> None:
+    promised, made = PromisedTables(), list[str]()
+
+    def of_another() -> bool:
+        promised.make("FROM _other")
+        made.append("_whole")
+        return True
+
+    promised.add("_whole", of_another)
+    promised.add("_other", lambda: not made.append("_other"))
+    promised.make("FROM _whole JOIN _other")
+    assert made == ["_other", "_whole"]
 
 
 def test_paths_join_rows_as_arrays(database: graphdb.Database) -> None:

@@ -182,8 +182,9 @@ class Connection:
     def view(self, name: str, table: Table | Mapping[str, NDArray[Any]], *, lasting: bool = False) -> View:
         """Make a table visible to SQL under ``name`` for a piece of work.
 
-        A ``lasting`` name stays registered, until SQL of the user's runs: it shows the next table of the same schema
-        without DuckDB being asked, which takes as long as small queries do.
+        A ``lasting`` name is registered when SQL first reads it (:attr:`promised`), and stays so until SQL of the
+        user's runs: it shows the next table of the same schema without DuckDB being asked, which takes as long as
+        small queries do.
         """
         return View(self, self.windows, name, table, lasting)
 

@@ -56,7 +56,9 @@ class PromisedTables:
         if not self._makers:
             return
         for table in [table for table in self._makers if table in sql]:
-            maker = self._makers.pop(table)
+            maker = self._makers.pop(table, None)
+            if maker is None:  # another one, that reads it, made it
+                continue
             stays = False
             try:
                 stays = maker()

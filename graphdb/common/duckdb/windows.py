@@ -1,9 +1,13 @@
-"""Tables of Arrow that SQL sees under a name: for a piece of work, or one after the other under a name that lasts."""
+"""Tables of Arrow that SQL sees under a name: for a piece of work, or one after the other under a name that lasts.
+
+DuckDB makes a view for each name, which takes as long as a small query.  Names that last are shown again without it,
+and are registered when SQL first reads them: of most tables, columns in memory are all that is read.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -25,6 +29,16 @@ _MOST = 64
 """Names that stay registered, at most."""
 
 
+class _Promises(Protocol):
+    """See :class:`graphdb.common.duckdb.temporary.PromisedTables`."""
+
+    def add(self, table: str, maker: Callable[[], bool]) -> None:
+        """Promise a table that ``maker`` makes once SQL is about to read it."""
+
+    def forget(self, table: str) -> None:
+        """Take a promise back."""
+
+
 class _Owner(Protocol):
     """The connection that sees them."""
 
@@ -32,6 +46,10 @@ class _Owner(Protocol):
     lock: threading.RLock
     closed: bool
     transactions: Transactions
+
+    @property
+    def promised(self) -> _Promises:
+        """Tables that are made when SQL first reads them."""
 
     def guard(self) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
         """Hold the connection for a piece of work."""
@@ -103,7 +121,7 @@ class Windows:
 class View:
     """A table that SQL sees for a piece of work; see :meth:`graphdb.common.duckdb.connection.Connection.view`."""
 
-    __slots__ = ("_connection", "_lasting", "_name", "_table", "_window", "_windows")
+    __slots__ = ("_connection", "_lasting", "_name", "_registered", "_table", "_window", "_windows")
 
     def __init__(
         self,
@@ -118,19 +136,29 @@ class View:
         self._table = table
         self._lasting = lasting
         self._window: _Window | None = None
+        self._registered = False
 
     def __enter__(self) -> None:
         connection = self._connection
         with connection.lock:
             connection.transactions.leftovers.append(self._unregister)
-            self._window = self._windows.showing(self._name, self._table) if self._lasting else None
-            if self._window is not None:
+            if not self._lasting:
+                self._register()
                 return
-            self._windows.forget(self._name)  # first: what is interrupted is registered no more
-            with connection.guard() as raw:
-                source = register(raw, self._name, self._table)
-            if self._lasting and source is not None:
-                self._window = self._windows.opened(self._name, source, inside=connection.transactions.inside)
+            self._window = self._windows.showing(self._name, self._table)
+            if self._window is None:
+                connection.promised.add(self._name, self._register)
+
+    def _register(self) -> bool:
+        """Register the name, which stays until the piece of work is done."""
+        connection = self._connection
+        self._registered = True  # first, both: what is interrupted is registered no more
+        self._windows.forget(self._name)
+        with connection.guard() as raw:
+            source = register(raw, self._name, self._table)
+        if self._lasting and source is not None:
+            self._window = self._windows.opened(self._name, source, inside=connection.transactions.inside)
+        return True
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         with self._connection.lock:
@@ -142,8 +170,11 @@ class View:
             self._connection.transactions.leftovers.remove(self._unregister)
 
     def _unregister(self) -> None:
-        if self._window is None:
+        if self._window is not None:
+            self._window.source.obj = None
+            return
+        if self._lasting:
+            self._connection.promised.forget(self._name)
+        if self._registered:
             self._windows.forget(self._name)
             self._connection.raw.unregister(self._name)
-        else:
-            self._window.source.obj = None

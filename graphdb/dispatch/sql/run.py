@@ -84,6 +84,7 @@ class SqlStatements:
                     given = self._given(call, arguments)
                     rows = self.views.rows(call.text, given, asked(each.tree, view, values), timeout)
                     stack.enter_context(self._state.connection.view(view, rows, lasting=True))
+                    self._state.connection.promised.make(view)  # the user's SQL makes nothing that it reads
                 self.views.enter(sql, values, stack, timeout)
                 if not self._state.untrusted:
                     for name, data in caller_tables(self._state.connection, sql).items():
