@@ -95,7 +95,8 @@ def show_again(state: State) -> None:
     """Make the views again that are not there any more: DuckDB by itself drops them without asking us."""
     with state.hold(), state.connection.guard() as raw:
         shown = [one for definition in read(raw) for one in definition.views]
-        missing = [(view, table) for view, table in shown if _kind_of(raw, view) is None]
+        there = _named(raw) if shown else {}
+        missing = [(view, table) for view, table in shown if view.lower() not in there]
         if missing:
             with state.writing():
                 state.transactions.touch()
@@ -106,13 +107,14 @@ def show_again(state: State) -> None:
 def write(connection: duckdb.DuckDBPyConnection, definition: Definition) -> None:
     """Add a continuous query."""
     values = [getattr(definition, name) for name in _COLUMNS.split(", ")]
-    connection.execute(f"INSERT INTO _graphdb.continuous_query VALUES ({', '.join('?' * len(values))})", values)
+    execute(connection, f"INSERT INTO _graphdb.continuous_query VALUES ({', '.join('?' * len(values))})", values)
 
 
 def delete(connection: duckdb.DuckDBPyConnection, definition: Definition) -> None:
     """Take a continuous query away, with its tables, and its views where they are still there."""
+    there = _named(connection) if definition.views else {}
     for view, _ in definition.views:
-        if _kind_of(connection, view) == "view":
+        if there.get(view.lower()) == "view":
             connection.execute(f"DROP VIEW main.{quoted(view)}")
     for table in (definition.answer, definition.log, definition.first):
         connection.execute(f"DROP TABLE IF EXISTS {table}")
@@ -150,10 +152,9 @@ def note(connection: duckdb.DuckDBPyConnection, table: str, text: str) -> None:
     connection.execute(f"COMMENT ON TABLE {table} IS '{escaped}'")
 
 
-def next_number(connection: duckdb.DuckDBPyConnection) -> int:
-    """Return the number of the next continuous query."""
-    [(last,)] = connection.execute("SELECT coalesce(max(number), 0) FROM _graphdb.continuous_query").fetchall()
-    return int(last) + 1
+def next_number(there: Sequence[Definition]) -> int:
+    """Return the number of the next continuous query, beside those that there are."""
+    return max((each.number for each in there), default=0) + 1
 
 
 def last_batch(connection: duckdb.DuckDBPyConnection) -> int:
@@ -178,8 +179,9 @@ def note_batch(connection: duckdb.DuckDBPyConnection, batch: int, changed: Mappi
 
 def refuse_taken(connection: duckdb.DuckDBPyConnection, definition: Definition, text: str, at: int) -> None:
     """Raise `BindError` where something else has one of its names."""
+    there = _named(connection) if definition.views else {}
     for name, _ in definition.views:
-        if (kind := _kind_of(connection, name)) is not None:
+        if (kind := there.get(name.lower())) is not None:
             raise BindError(
                 f"there is a {kind} '{name}' already",
                 text=text,
@@ -188,14 +190,14 @@ def refuse_taken(connection: duckdb.DuckDBPyConnection, definition: Definition, 
             )
 
 
-def _kind_of(connection: duckdb.DuckDBPyConnection, name: str) -> str | None:
-    """Return what has a name in the schema of users' tables: a table or a view."""
-    rows = connection.execute(
-        "SELECT table_type FROM information_schema.tables WHERE table_catalog = system.main.current_database()"
-        " AND table_schema = 'main' AND lower(table_name) = lower(?)",
-        [name],
-    ).fetchall()
-    return ("view" if rows[0][0] == "VIEW" else "table") if rows else None
+def _named(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """Return what the schema of users' tables has, by names in small letters: tables and views."""
+    kinds = " UNION ALL ".join(
+        f"SELECT lower({kind}_name), '{kind}' FROM system.main.duckdb_{kind}s()"
+        " WHERE schema_name = 'main' AND database_name = system.main.current_database()"
+        for kind in ("table", "view")
+    )
+    return dict(execute(connection, kinds).fetchall())
 
 
 def with_options(definition: Definition, options: Sequence[ast.Option], text: str) -> Definition:

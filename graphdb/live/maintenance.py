@@ -23,7 +23,7 @@ from graphdb.common.errors import (
 )
 from graphdb.common.stopping import check_stop
 from graphdb.live import definitions
-from graphdb.live.aggregates.groups import Groups
+from graphdb.live.aggregates.groups import AGAIN, Groups
 from graphdb.live.answers import FRESH, NOTHING, Answer, Written
 from graphdb.live.binding import Binder
 from graphdb.live.definitions import Definition
@@ -71,8 +71,8 @@ class Maintenance:
 
     # --- which there are
 
-    def standing(self, raw: duckdb.DuckDBPyConnection) -> list[Standing]:
-        """Return the continuous queries of the file."""
+    def standing(self, raw: duckdb.DuckDBPyConnection, found: Sequence[Definition] | None = None) -> list[Standing]:
+        """Return the continuous queries of the file, which may be ``found`` already."""
         if self._epoch != self._state.observed.epoch:
             epoch = self._state.observed.epoch
             self._former.forget()
@@ -80,7 +80,7 @@ class Maintenance:
                 each.forget()
                 each.stored_rows = None
             self._epoch = epoch  # last: Ctrl-C meanwhile leaves the rest to whoever asks next
-        found = definitions.read(raw)
+        found = definitions.read(raw) if found is None else found
         self._standing = {
             one.number: self._standing[one.number] if one.number in self._standing else Standing(one) for one in found
         }
@@ -312,8 +312,10 @@ class Maintenance:
 
     # --- what is stored
 
-    def create(self, raw: duckdb.DuckDBPyConnection, definition: Definition, text: str, at: int) -> Standing:
-        """Write a new continuous query with its answer, within the transaction that is open.
+    def create(
+        self, raw: duckdb.DuckDBPyConnection, definition: Definition, others: Sequence[Definition], text: str, at: int
+    ) -> Standing:
+        """Write a new continuous query beside ``others`` with its answer, within the transaction that is open.
 
         ``text`` is that of the statement, in which the query's name stands ``at`` an offset.
 
@@ -323,7 +325,7 @@ class Maintenance:
             The query is wrong, a name is taken, or delta plans do not maintain what is to have no table.
         """
         definitions.refuse_taken(raw, definition, text, at)
-        self.standing(raw)
+        self.standing(raw, others)
         self._former.forget()  # without a continuous query, nobody learns of changes
         each = Standing(definition)
         each.why = each.never
@@ -355,7 +357,7 @@ class Maintenance:
                     hint=f"RETURN … AS {name}_",
                 )
         answer.create()
-        self._writer.drop(raw, each)
+        self._writer.drop(raw, FRESH, *([AGAIN] if each.grouping is not None else []))
         definitions.write(raw, definition)
         self._state.observed.redefine()
         self._standing[definition.number] = each

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from graphdb.common import arrow
@@ -53,7 +54,8 @@ class Statements:
         with self._state.connection.guard() as raw, self._state.writing():
             self._state.catalog()
             self._state.transactions.touch()
-            there = self._find(statement.name)
+            others = definitions.read(raw)
+            there = _named(statement.name, others)
             if there is not None:
                 if not statement.replace:
                     raise BindError(
@@ -63,14 +65,15 @@ class Statements:
                         hint="CREATE OR REPLACE CONTINUOUS QUERY takes its place",
                     )
                 definitions.delete(raw, there)
+                others.remove(there)
             since = definitions.last_batch(raw) + 1
-            made = Definition(definitions.next_number(raw), statement.name, own, since=since, watch=watch)
+            made = Definition(definitions.next_number(others), statement.name, own, since=since, watch=watch)
             made = definitions.with_options(made, statement.options, text)
             definitions.refuse_no_interval(raw, made, statement.options, text)
             with self._maintenance.engine.prepared(statement.query, text, self._state.snapshot()):
                 pass  # what is wrong with it stands in the statement's text
             try:
-                standing = self._maintenance.create(raw, made, text, at)
+                standing = self._maintenance.create(raw, made, others, text, at)
             except GraphDBError as error:
                 raise placed(error, own) from error.__cause__  # what SQL failed with says where in the query's own text
             self._state.changed(())
@@ -165,8 +168,7 @@ class Statements:
     def _find(self, name: str) -> Definition | None:
         self._state.read_catalog()
         with self._state.connection.guard() as raw:
-            named = [each for each in definitions.read(raw) if each.name.lower() == name.lower()]
-        return named[0] if named else None
+            return _named(name, definitions.read(raw))
 
     def _refuse_transaction(self, what: str) -> None:
         if self._state.read_only:
@@ -175,6 +177,11 @@ class Statements:
             raise ExecutionError(
                 f"{what} cannot run within a transaction", hint="COMMIT or ROLLBACK first, then run it by itself"
             )
+
+
+def _named(name: str, there: Sequence[Definition]) -> Definition | None:
+    """Return the one of some continuous queries that has a name, in whatever case."""
+    return next((each for each in there if each.name.lower() == name.lower()), None)
 
 
 def refuse(query: ast.Query | ast.Composite, text: str) -> None:

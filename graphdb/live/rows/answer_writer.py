@@ -45,7 +45,8 @@ class AnswerWriter:
         if why is None:
             if each.accumulators is not None:
                 Groups(raw, each.definition, each.accumulators).follow(partial(self._whole.aggregate, raw, each))
-            answer.net()
+            asked = each.accumulators is None and any(branch.way.asked_anew for branch in each.branches)
+            answer.net(likely=asked)  # what is asked for anew is asked for with what it was before
             if each.window is not None:
                 found = FirstRows(raw, answer, each).follow(partial(self._whole.first, raw, each))
             if found and answer.hides():
@@ -58,7 +59,7 @@ class AnswerWriter:
         written = answer.write(batch, whole=why is not None) if found else NOTHING
         for branch in each.branches:
             branch.at_once = None  # the tables may have other types
-        self.drop(raw, each)
+        self.drop(raw, ADDED, REMOVED, FRESH, FORMER, *(TABLES if each.grouping is not None else ()))
         return why, written
 
     @staticmethod
@@ -91,7 +92,7 @@ class AnswerWriter:
             each.stored_rows = answer.rows()
 
     @staticmethod
-    def drop(raw: duckdb.DuckDBPyConnection, each: Standing) -> None:
+    def drop(raw: duckdb.DuckDBPyConnection, *tables: str) -> None:
         """Drop what a batch made for a query."""
-        for table in (ADDED, REMOVED, FRESH, FORMER, *(TABLES if each.grouping is not None else ())):
+        for table in tables:
             execute(raw, f"DROP TABLE IF EXISTS {table}")
