@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import graphdb
+from graphdb.common.duckdb.connection import Connection
+from graphdb.relational.session.embedded import caller_tables
 from tests.people import EX, opened
 
 
@@ -140,3 +145,21 @@ def test_sql_has_lists_where_maps_have_one_value_or_several(items: str, type: st
     with graphdb.connect(":memory:", device="cpu") as db:
         rows = db.sql(f"SELECT x, typeof(x) FROM cypher($$ UNWIND {items} AS x RETURN x $$)").fetchall()
     assert rows == [(value, type) for value in shown]
+
+
+def test_variables_that_are_no_tables_ask_nothing(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def noted(connection: Connection, sql: str, *given: Any, rows: Any = Connection.rows) -> Any:
+        asked.append(sql)
+        return rows(connection, sql, *given)
+
+    monkeypatch.setattr(Connection, "rows", noted)
+    number, empty = 3, dict[str, object]()
+    assert caller_tables(db._state.connection, f"SELECT number FROM range({number}) t(number), empty") == {}
+    assert not empty
+    assert not asked
+    frame, numbers = pd.DataFrame({"n": [1, 2]}), {"n": np.arange(3)}
+    found = caller_tables(db._state.connection, "FROM frame, numbers, number")
+    assert {name: len(table) for name, table in found.items()} == {"frame": len(frame), "numbers": len(numbers["n"])}
+    assert asked

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection
@@ -127,15 +128,14 @@ def is_vacuum(sql: str) -> bool:
 def caller_tables(connection: Connection, sql: str) -> dict[str, arrow.Table]:
     """Return what a SQL statement names and only the caller's variables have: results, data frames, Arrow tables."""
     named = set(_NAME.findall(sql))
-    variables = {name: value for name, value in _caller_variables().items() if name in named}
+    variables = {name: value for name, value in _caller_variables().items() if name in named and _is_table(value)}
     if not variables:
         return {}
     known = connection.rows(
         "SELECT table_name FROM system.main.duckdb_tables() UNION ALL SELECT view_name FROM system.main.duckdb_views()"
     )
     taken = {name for (name,) in known}
-    found = {name: _table(value) for name, value in variables.items() if name not in taken}
-    return {name: table for name, table in found.items() if table is not None}
+    return {name: _table(value) for name, value in variables.items() if name not in taken}
 
 
 _variables: ContextVar[Mapping[str, object] | None] = ContextVar("variables", default=None)
@@ -161,12 +161,15 @@ def _caller_variables() -> Mapping[str, object]:
     return {**frame.f_globals, **frame.f_locals}
 
 
-def _table(value: object) -> arrow.Table | None:
-    """Return a value as an Arrow table if it is tabular, else None."""
+def _is_table(value: object) -> bool:
+    """Whether a value is tabular."""
+    if hasattr(value, "__arrow_c_stream__") or isinstance(value, Result):
+        return True
+    return isinstance(value, dict) and bool(value) and all(hasattr(column, "dtype") for column in value.values())
+
+
+def _table(value: Any) -> arrow.Table:
+    """Return a value that is tabular as an Arrow table."""
     if isinstance(value, Result):
         return value.presented()
-    if hasattr(value, "__arrow_c_stream__"):
-        return table_of_frame(value)
-    if isinstance(value, dict) and value and all(hasattr(column, "dtype") for column in value.values()):
-        return arrow.table(value)
-    return None
+    return table_of_frame(value) if hasattr(value, "__arrow_c_stream__") else arrow.table(value)
