@@ -149,6 +149,18 @@ def test_rows_are_joined(db: graphdb.Database) -> None:
     assert "list_filter" not in plan
 
 
+def test_groups_are_shared(db: graphdb.Database) -> None:
+    """Subqueries beside one another that take the same of the rows run for the same groups of them."""
+    one, two = (f"COUNT {{ UNWIND $rows AS r WITH r WHERE r.k = a.k AND r.n < {n} RETURN r }}" for n in (1, 3))
+    text, rows = f"MATCH (a:P) RETURN a.i, {one}, {two}", _rows("plain")
+    plan = "\n".join(line for (line,) in db.query(f"EXPLAIN {text}", rows=rows).fetchall())
+    assert plan.count("SELECT DISTINCT") == 1
+    number = [Counter(r["k"] for r in rows if r["n"] is not None and r["n"] < n) for n in (1, 3)]
+    assert sorted(db.query(text, rows=rows).fetchall()) == [
+        (a["i"], *(each[a["k"]] for each in number)) for a in PEOPLE
+    ]
+
+
 def test_unwound_rows_keep_their_conditions(db: graphdb.Database) -> None:
     """Conditions of a WITH after UNWIND are tested with the join, whatever the WITH hands on."""
     rows = _rows("plain")

@@ -130,12 +130,14 @@ class Subqueries(Semijoins):
         left = self._with_operands(left, *[bound for bound in bounds if bound is not None])
         queried = [query_of(node) for node, bound in zip(nodes, bounds, strict=True) if bound is None]
         left = self._with_values(left, queried)
+        around, self._shared_groups = self._shared_groups, {}
         found = [
             self._queried(left, query_of(node), is_existence(node), collects(node), str(i) if i else "")
             if bound is None
             else self._added(left, node, bound, None if one is None else one[1], str(i) if i else "")
             for i, (node, one, bound) in enumerate(zip(nodes, matches, bounds, strict=True))
         ]
+        self._shared_groups = around
         known, names = dict(left.known), [f"s{i}" for i in range(len(found))]
         rest = list(zip(names, found, strict=True))
         source = left.source
@@ -307,7 +309,14 @@ class Subqueries(Semijoins):
         r = f"r{suffix}"
         start, join, groups = UNIT, f"({{0}}) {r} ON TRUE", UNIT.source
         if grouped:
-            start, join, groups = self._groups_of(left, taken, each=each, suffix=suffix)
+            key = str(left.source), tuple(taken), each
+            if key in self._shared_groups:
+                start, first, groups = self._shared_groups[key]
+                join = f"({{0}}) {r} ON {r}.g = o{first}.g"
+            else:
+                start, join, groups = self._groups_of(left, taken, each=each, suffix=suffix)
+                if groups.view is not None:
+                    self._shared_groups[key] = start, suffix, groups
         projection = self._subquery(query, start, whether=exists and only_matches(query))
         sql, by = projection.sql, ("q.g, ", " GROUP BY q.g") if grouped else ("", "")
         type, gathered, found = INTEGER, "1" if exists and grouped else "count(*)", f"coalesce({r}.n, 0)"

@@ -71,6 +71,9 @@ class RowTables:
         self._steps: list[AnyStep] = []
         self._lists: dict[str, arrow.Table] = {}
         self._listed: dict[str, ListOf] = {}
+        self._shared_groups: dict[tuple[str, tuple[str, ...], bool], tuple[Relation, str, Source]] = {}
+        """The groups that subqueries beside one another run for, by the rows and what is taken of them: with how the
+        alias of their join ends."""
         self._whether = False
         """Whether nothing matters of the rows of the subquery under way but if there is one."""
         self._named = 0
