@@ -5,12 +5,14 @@ Expressions are made at random together with what they yield for one row.  ``GRA
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
+from operator import mul, sub
 from pathlib import Path
 from typing import Any
 
@@ -430,3 +432,24 @@ def test_vertices_of_values_whose_types_come_later(inside: bool, monkeypatch: py
             assert all(v == m.properties.get("v") == p.get("v") == l[0] for m, v, p, l in found)
             terms = db.query("MATCH (:M)-[:v]->(x) RETURN x").fetchall()
             assert sorted(repr(x) for (x,) in terms) == sorted(repr(v) for v in values if v is not None)
+
+
+@pytest.mark.parametrize(("operator", "compute"), [("-", sub), ("*", mul), ("^", lambda a, b: float(a) ** b)])
+def test_arithmetic_needs_numbers_whatever_the_others_are(
+    operator: str, compute: Callable[[float, float], float]
+) -> None:
+    """Where it has two values, one of which is none, it fails; null makes null."""
+    values = [2, 2.5, "x", True, None, date(2020, 1, 1)]
+    with graphdb.connect(device="cpu", threads=1) as db:
+        db.query("UNWIND range(0, 5) AS k CREATE (:V {k: k})")
+        for k, value in enumerate(values):
+            db.query("MATCH (v:V {k: $k}) SET v.m = $value", k=k, value=value)
+        text = f"MATCH (a:V {{k: $a}}), (b:V {{k: $b}}) RETURN a.m {operator} b.m"
+        for a, b in itertools.product(range(6), repeat=2):
+            both = values[a], values[b]
+            if None not in both and not all(type(value) in (int, float) for value in both):
+                with pytest.raises(graphdb.TypeMismatchError, match=r"needs numbers|cannot take"):
+                    db.query(text, a=a, b=b).fetchall()
+            else:
+                wanted = None if None in both else pytest.approx(compute(*both))  # type: ignore[arg-type]
+                assert db.query(text, a=a, b=b).scalar() == wanted

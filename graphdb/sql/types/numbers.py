@@ -33,10 +33,9 @@ from graphdb.sql.value import CAN_FAIL, NO_EFFECTS, VOLATILE, Effects, SqlValue,
 def arithmetic(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
     """Return the sum, difference, product, quotient, rest or power of what must be numbers."""
     left, right = _operand(c, left, node), _operand(c, right, node)
-    if Base.VALUE in (left.type.base, right.type.base) and node.operator != "^":
-        return _mixed(c, left, right, node)
-    left, right = (SqlValue(number(v), FLOAT) if v.type.base is Base.VALUE else v for v in (left, right))
-    return _computed(c, left, right, node)
+    if Base.VALUE not in (left.type.base, right.type.base):
+        return _computed(c, left, right, node)
+    return _power(c, left, right, node) if node.operator == "^" else _mixed(c, left, right, node)
 
 
 def signed(c: Compiler, value: SqlValue, node: ast.Unary) -> SqlValue:
@@ -121,7 +120,7 @@ def _mixed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> Sq
     if any(v.type.base is Base.DECIMAL or (v.bases is not None and Base.DECIMAL in v.bases) for v in (left, right)):
         raise NotSupportedError("decimals among other values are not supported in SQL")
     numbers = all(each <= WHOLE_AND_REAL for each in bases)
-    if numbers and (node.operator == "^" or {Base.FLOAT} in bases):
+    if numbers and {Base.FLOAT} in bases:
         one, other = (SqlValue(number(v), FLOAT) if v.type.base is Base.VALUE else v for v in (left, right))
         return _computed(c, one, other, node)
 
@@ -130,6 +129,22 @@ def _mixed(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> Sq
 
     found = all_once(c, (left, right), made)
     return SqlValue(found, VALUE, bases=WHOLE_AND_REAL if numbers else None)
+
+
+def _power(c: Compiler, left: SqlValue, right: SqlValue, node: ast.Binary) -> SqlValue:
+    """Return a power of values whose types the rows tell, which is a float whatever numbers they are."""
+    both = [value.bases if value.type.base is Base.VALUE else {value.type.base} for value in (left, right)]
+
+    def made(left: SqlValue, right: SqlValue) -> str:
+        one, other = (SqlValue(number(v), FLOAT) if v.type.base is Base.VALUE else v for v in (left, right))
+        found = _computed(c, one, other, node).sql
+        if all(each is not None and each <= NUMERIC for each in both):
+            return found
+        refused = c.rows.error(with_place(f"{node.operator} needs numbers", node.span.start, TypeMismatchError))
+        absent, none = (f"{a.sql} IS NULL OR {b.sql} IS NULL" for a, b in ((left, right), (one, other)))
+        return f"CASE WHEN {absent} THEN NULL WHEN {none} THEN {refused} ELSE {found} END"
+
+    return SqlValue(all_once(c, (left, right), made), FLOAT)
 
 
 def _mixed_by_row(c: Compiler, both: tuple[SqlValue, SqlValue], node: ast.Binary, numbers: bool) -> str:
