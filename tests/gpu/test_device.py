@@ -258,9 +258,10 @@ def endless(vertices: int) -> Any:
 @contextmanager
 def stopped_at(turn: int, stop: Callable[[], None]) -> Iterator[tuple[list[str], list[int]]]:
     """Call ``stop`` where a run asks for the so-manieth time whether it is to go on; yields what is launched, and how much
-    had been each time that it asked.
+    had been each time that it asked.  It ends within half a second of that.
     """
     plain_launch, plain_check, launched, asked = Module.launch, Control.check, list[str](), list[int]()
+    begun: list[float] = []
 
     def launch(module: Any, kernel: str, *given: Any, **more: Any) -> Any:
         launched.append(kernel)
@@ -269,11 +270,16 @@ def stopped_at(turn: int, stop: Callable[[], None]) -> Iterator[tuple[list[str],
     def check(control: Control) -> None:
         asked.append(len(launched))
         if len(asked) == turn:
+            begun.append(time.monotonic())
             stop()
         plain_check(control)
 
     with mock.patch.object(Module, "launch", launch), mock.patch.object(Control, "check", check):
-        yield launched, asked
+        try:
+            yield launched, asked
+        finally:
+            ended = time.monotonic()
+    assert ended - begun[0] < 0.5
 
 
 def test_a_timeout_stops_a_count(device: Any) -> None:
@@ -290,7 +296,7 @@ def test_a_timeout_stops_a_count(device: Any) -> None:
     assert len(launched) == asked[-1] > 0, "nothing is launched after it"
 
 
-def test_cancelling_stops_a_run(device: Any) -> None:
+def test_cancelling_stops_a_run_within_half_a_second(device: Any) -> None:
     """As soon as it asks, which it does while a kernel runs, too."""
     plan = endless(200)
     cancelled = threading.Event()

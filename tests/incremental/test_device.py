@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -394,7 +395,7 @@ def test_what_is_expected_to_be_quick_stays_on_the_host(monkeypatch: pytest.Monk
 
 
 @pytest.mark.gpu
-def test_a_search_on_a_device_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_on_a_device_is_stopped_within_half_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     """While its kernel runs: that it ends says so, for nobody would see its own end."""
     size = 1_000
     draw = np.random.default_rng(3)
@@ -415,13 +416,16 @@ def test_a_search_on_a_device_is_stopped(monkeypatch: pytest.MonkeyPatch) -> Non
         for action in (lambda: matcher.count(updates, [len(pairs)], stop), lambda: matcher.apply(updates, stop)):
             launched.clear()
             asked: list[int] = []
+            raised: list[float] = []
 
-            def stop(asked: list[int] = asked) -> None:
+            def stop(asked: list[int] = asked, raised: list[float] = raised) -> None:
                 asked.append(len(launched))
                 if len(asked) >= 20 and 0 < asked[-20] == asked[-1]:  # it has asked for a while since the last launch
+                    raised.append(time.monotonic())
                     raise edges.Interrupted
 
             with pytest.raises(edges.Interrupted):
                 action()
+            assert time.monotonic() - raised[0] < 0.5
         assert matcher.count(Updates([1], [0], [1], [True]), [1])[0].tolist() == [[0, 0]]
         assert isinstance(matcher._device._copy, DeviceLists)  # type: ignore[union-attr]
