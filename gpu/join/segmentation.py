@@ -281,7 +281,7 @@ class _Ways:
         ranges = np.ones((1 if MOST else 0, len(self._slots)), np.int64)
         for at in divided:
             ranges = np.repeat(ranges, len(counts), axis=0)
-            ranges[:, at] = np.tile(counts, len(ranges) // len(counts))
+            ranges[:, at] = np.tile(counts, len(ranges) // max(len(counts), 1))
             ranges = ranges[ranges.prod(axis=1) <= MOST]
         return ranges
 
