@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.errors import BindError, ExecutionError, NotSupportedError, TypeMismatchError
-from graphdb.common.values.types import FLOAT, INTEGER
+from graphdb.common.values.types import WHOLE_AND_REAL
 from graphdb.execute.search.group import grouped
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
@@ -60,9 +60,6 @@ Query = TypeVar("Query")
 
 _HANDFUL = 1000
 """Candidates of a vertex that are in memory in any case."""
-
-
-_NUMBERS = (INTEGER, FLOAT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +129,9 @@ class QueryRun(ProgramRun):
             if node.base.name not in bound.vertex_of or node.base.name in values:
                 return False
             label = self._snapshot.names.property(node.key.words, self._text)
-            return bool(label.kinds) and label.max_values == 1 and self._snapshot.properties.type_of(label) in _NUMBERS
+            if not label.kinds or label.max_values != 1:
+                return False
+            return self._snapshot.properties.type_of(label).base in WHOLE_AND_REAL
 
         found = with_counted_tails(
             query.matches, query.returns, lambda: coinciding(bound, type_label), values, is_number
@@ -373,6 +372,7 @@ class QueryRun(ProgramRun):
                 return found
         late, properties = projection.late, self._snapshot.properties
         if late is not None:
+            # Properties that are no arrays in memory are looked up for a few rows, and how many there are is known now.
             rows = self._selected(late.sql, late.parameters)
             if not properties.joins(late.properties.values(), len(rows)):
                 with self._measuring(LATE):

@@ -181,9 +181,9 @@ class PropertyArrays(PropertyTypes):
 
     def in_columns(self, label: EdgeLabel) -> bool:
         """Whether columns compute a property: it is :meth:`in_memory`, or of integers and floating-point numbers."""
-        return self.in_memory(label) or (self.is_of_both(label) and self.gathers(label))
+        return self.in_memory(label) or (self.is_mixed_numeric(label) and self.gathers(label))
 
-    def is_of_both(self, label: EdgeLabel) -> bool:
+    def is_mixed_numeric(self, label: EdgeLabel) -> bool:
         """Whether all values of a property are integers and floating-point numbers, and there may be both."""
         return not exact_only(label) and bases_of_kinds(label.kinds) == WHOLE_AND_REAL
 

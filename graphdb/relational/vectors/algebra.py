@@ -87,7 +87,7 @@ class OfItems:
         return tuple(vector for vector in (self.where, self.result) if vector is not None)
 
 
-OF_BOTH = frozenset(f"{operator} of numbers" for operator in ("CASE", "coalesce", "+", "-", "*"))
+MIXED_NUMERIC = frozenset(f"{operator} of numbers" for operator in ("CASE", "coalesce", "+", "-", "*"))
 """Operators whose results are integers in some rows and floating-point numbers in others."""
 
 Vector: TypeAlias = "ColumnOf | Constant | PropertyOf | LabelOf | Operation | OfItems"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.relational.vectors.algebra import (
-    OF_BOTH,
+    MIXED_NUMERIC,
     ColumnOf,
     Constant,
     LabelOf,
@@ -90,8 +90,8 @@ def evaluated(vector: Vector, frame: Frame, properties: Properties) -> arrow.Arr
             return found if isinstance(found, arrow.Array) else found.combine_chunks()
         case Operation(operator, (lists,), constants) if operator in LISTS:
             return LISTS[operator](evaluated(lists, frame, properties), *constants)
-        case Operation("toFloat", (PropertyOf() as of_both,)) if (
-            reals := reals_of_property(of_both, frame, properties)
+        case Operation("toFloat", (PropertyOf() as mixed,)) if (
+            reals := reals_of_property(mixed, frame, properties)
         ) is not None:
             return reals
         case Operation("field", (structs,), (int(at),)):
@@ -109,7 +109,7 @@ def evaluated(vector: Vector, frame: Frame, properties: Properties) -> arrow.Arr
             return ranges([evaluated(each, frame, properties) for each in operands], step)
         case Operation("||", operands):
             return joined([_text(each, frame, properties) for each in operands], len(frame))
-        case Operation(operator) if operator in OF_BOTH:
+        case Operation(operator) if operator in MIXED_NUMERIC:
             parts = numbers_in_parts(vector, frame, properties)
             assert parts is not None
             return in_union(parts, properties.unions())
@@ -167,7 +167,7 @@ def numbers_in_parts(vector: Vector, frame: Frame, properties: Properties) -> li
             return parts_of_case([_operand(each, frame, properties) for each in operands])
         case Operation("coalesce of numbers", operands):
             return parts_there([part for each in operands for part in _parts(each, frame, properties)])
-        case Operation(operator, (left, right)) if operator in OF_BOTH:
+        case Operation(operator, (left, right)) if operator in MIXED_NUMERIC:
             compute, most = _ARITHMETIC[operator[0]]
             return [
                 (_computed(compute, most, [one, other], (left, right)), _both_chosen(mine, theirs))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from graphdb.common import arrow
 from graphdb.relational.vectors.algebra import (
-    OF_BOTH,
+    MIXED_NUMERIC,
     Aggregate,
     Clause,
     ColumnOf,
@@ -41,7 +41,7 @@ MANY = 1 << 15
 
 _LOCAL = {
     *"= <> < <= > >= + - * // % / AND OR NOT CASE coalesce absent equals".split(),
-    *("IS NULL", "same text", "toInteger of floats", *OF_BOTH),
+    *("IS NULL", "same text", "toInteger of floats", *MIXED_NUMERIC),
     *("toFloat", "abs", "round", "floor", "ceil", "sqrt", "date", "year", "quarter", "month", "day", "dayOfWeek"),
     *("hour", "minute", "second"),
 }
@@ -152,11 +152,11 @@ def _by_codes(vector: Vector, rows: int, properties: Properties) -> Vector:
     integers beside floating-point numbers by the latter.
     """
     match vector:
-        case Operation("toFloat", (PropertyOf() as of_both,)) if properties.is_of_both(of_both.label):
-            source = properties.source(of_both.label, rows)
+        case Operation("toFloat", (PropertyOf() as mixed,)) if properties.is_mixed_numeric(mixed.label):
+            source = properties.source(mixed.label, rows)
             numbers = None if source is None else numbers_of(source)
             if numbers is not None and numbers.both is not None:
-                return _RealOf(of_both.vertex, of_both.label)
+                return _RealOf(mixed.vertex, mixed.label)
         case Operation("same text", (PropertyOf() as left, PropertyOf() as right)) if left.label == right.label:
             few = left.label.triples <= SPREAD * rows  # to number many would take longer than to compare some
             source = properties.source(left.label, rows) if few else None
@@ -209,7 +209,7 @@ def over_computed(clause: Clause) -> Clause | None:
 
 def _is_union(vector: Vector) -> bool:
     """Whether values are a union, whose pieces take longer to put together than all to be made at once."""
-    return isinstance(vector, Operation) and vector.operator in OF_BOTH
+    return isinstance(vector, Operation) and vector.operator in MIXED_NUMERIC
 
 
 def _taken(each: Vector | Aggregate) -> set[str]:

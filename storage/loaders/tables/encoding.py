@@ -108,11 +108,7 @@ class _Fixed:
 
     def number(self, values: arrow.ChunkedArray) -> Numbers:
         self._type = values.type
-        numbers, at = np.empty(len(values), np.int32), 0
-        for chunk in values.chunks:
-            self._different.number_array(chunk, numbers[at : at + len(chunk)])
-            at += len(chunk)
-        return numbers
+        return _by_chunks(values, self._different.number_array)
 
     def values(self) -> arrow.Array:
         return self._different.array(self._type)
@@ -125,14 +121,19 @@ class _Texts:
         self._different = DifferentTexts()
 
     def number(self, values: arrow.ChunkedArray) -> Numbers:
-        numbers, at = np.empty(len(values), np.int32), 0
-        for chunk in values.chunks:
-            self._different.number(chunk, numbers[at : at + len(chunk)])
-            at += len(chunk)
-        return numbers
+        return _by_chunks(values, self._different.number)
 
     def values(self) -> arrow.ChunkedArray:
         return self._different.values()
+
+
+def _by_chunks(values: arrow.ChunkedArray, number: Callable[[arrow.Array, Numbers], object]) -> Numbers:
+    """Return the numbers of values, int32 [values]: ``number`` writes those of a chunk."""
+    numbers, at = np.empty(len(values), np.int32), 0
+    for chunk in values.chunks:
+        number(chunk, numbers[at : at + len(chunk)])
+        at += len(chunk)
+    return numbers
 
 
 def _uses(table: Staged, *, literal: bool) -> Iterator[tuple[Column, Sort, arrow.ChunkedArray, Ints | None]]:

@@ -292,7 +292,7 @@ class ExpressionTranslator:
             return None
         vertex, label = late
         base = self.snapshot.properties.type_of(label).base
-        there = base in OF_VERTICES or self.snapshot.properties.is_of_both(label)
+        there = base in OF_VERTICES or self.snapshot.properties.is_mixed_numeric(label)
         return (PropertyOf(ColumnOf(vertex.column or ""), label), base) if there else None
 
     def _field(self, node: ast.Property) -> Typed | None:

@@ -27,7 +27,7 @@ def reals_of_property(key: PropertyOf, frame: Frame, properties: Properties) -> 
 
 
 def _numbers(key: PropertyOf, frame: Frame, properties: Properties) -> Numbers | None:
-    if not properties.is_of_both(key.label):
+    if not properties.is_mixed_numeric(key.label):
         return None
     column = properties.source(key.label, len(frame.column(key.vertex.name)))
     return None if column is None else numbers_of(column)
