@@ -21,7 +21,7 @@ from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.file.verify import Ids, damaged, verify_counts
 from graphdb.storage.graph.changes import Changes, Sizes
-from graphdb.storage.graph.degree_sketch import DegreeSketch
+from graphdb.storage.graph.degree_sketch import OUT, DegreeSketch
 from graphdb.storage.graph.pcsr import stable_order
 from graphdb.storage.graph.source import LabelStatistics
 from graphdb.storage.statistics import labels as statistics
@@ -62,6 +62,7 @@ class TripleStore:
         self.type_label = next((id for id, label in edge_labels.items() if label.iri == RDF_TYPE), None)
         self._degrees: dict[str, Ints] | None = None
         self._classes: dict[tuple[int, int, int], tuple[int, int]] | None = None if edge_labels else {}
+        self._starting: Mapping[int, frozenset[int]] | None = None
 
     @property
     def size(self) -> int:
@@ -111,6 +112,19 @@ class TripleStore:
             values = zip(found["edges"].tolist(), found["vertices"].tolist(), strict=True)
             self._classes = dict(zip(keys, values, strict=True))
         return self._classes, len(self._classes) != statistics.PAIRS
+
+    def starting_at(self, class_id: int) -> frozenset[int] | None:
+        """The labels of all triples about vertices with a vertex label; None where some pairs were too rare."""
+        pairs, complete = self.class_pairs()
+        if not complete:
+            return None
+        if self._starting is None:
+            found: dict[int, set[int]] = {}
+            for (label, direction, at), (edges, _) in pairs.items():
+                if direction == OUT and edges:
+                    found.setdefault(at, set()).add(label)
+            self._starting = {at: frozenset(labels) for at, labels in found.items()}
+        return self._starting.get(class_id, frozenset())
 
     def follow(self, previous: TripleStore, changes: Iterable[Changes]) -> None:
         """Take over which pairs an earlier state had, where that is known of it and of all changes since."""

@@ -7,7 +7,6 @@ there.  No step goes from row to row in Python.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import timedelta, timezone
 from itertools import chain
 from operator import attrgetter
 from typing import Any, Protocol
@@ -20,12 +19,11 @@ from graphdb.common.lazy import lazy
 from graphdb.common.values.elements import Node
 from graphdb.common.values.elements import Path as PathOfResult
 from graphdb.common.values.entities import Edge, Path, Vertex
-from graphdb.common.values.literals import exported, far_value_of, moment_at
-from graphdb.common.values.temporal import AT_OFFSETS, DATED, Duration, Temporal
-from graphdb.common.values.temporal_python import to_python
+from graphdb.common.values.literals import exported
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.common.values.types import CODE_BITS, LABEL_OF, MEMBERS, MIXED, Base, Type, tidied
+from graphdb.common.values.types import CODE_BITS, LABEL_OF, MIXED, Base, Type, tidied
 from graphdb.results.path_materialization import MaterializedPaths, Walks, distinct, relationships
+from graphdb.results.plain_values import plain_values
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.python_values import lists_of, pylist
 
@@ -252,68 +250,11 @@ def _values(known: Known, terms: _Terms, type: Type, column: arrow.Array | Walks
             tags = arrow.pylist(column.field("tag"))
             there = column.is_valid().tolist()
             return [options[tag][i] if there[i] else None for i, tag in enumerate(tags)]
-        case Base.DURATION:
-            durations = map(Duration, *[arrow.pylist(field) for field in column.children])
-            return [
-                value if there else None for value, there in zip(durations, column.is_valid().tolist(), strict=True)
-            ]
-        case Base.MOMENT:
-            return _moments(column)
-        case Base.EXACT if type.of is not None:
-            return _exact(column, type.of, type.by_name)
         case Base.ANY if terms.value_of is not None:
             found = _of_keys(column, terms.value_of)
             element = None if type != MIXED else _elements(known, terms, found)
             return [exported(value, element) for value in found]
-        case Base.ZONED:
-            moments = map(tidied, pylist(column))
-            return [to_python(moment_at(each, 0)) if isinstance(each, str) else each for each in moments]
-        case Base.DATE | Base.DATETIME:
-            found = pylist(column)
-            if str not in {each.__class__ for each in found}:
-                return found
-            return [far_value_of(each) if isinstance(each, str) else each for each in found]
-        case Base.VALUE if _is_tidy(column):
-            return pylist(column)
-        case Base.DECIMAL | Base.VALUE:
-            return [tidied(value) for value in pylist(column)]
-    return pylist(column)
-
-
-def _is_tidy(column: arrow.Array) -> bool:
-    """Whether a column of unions has no decimals and no points in time, which Python is to have otherwise."""
-    untidy = {MEMBERS[base][0] for base in (Base.DECIMAL, Base.ZONED)}
-    if not arrow.is_union(column.type) or column.data is None:
-        return False
-    kinds = [number for number, field in enumerate(column.type.fields) if field.name in untidy]
-    return not any(bool((column.data == kind).any()) for kind in kinds)
-
-
-def _moments(column: arrow.Array) -> list[Any]:
-    """Return points in time, each at its offset."""
-    moments, offsets = pylist(column.field("moment")), pylist(column.field("offset"))
-    zones = {offset: timezone(timedelta(seconds=offset)) for offset in {*offsets} if offset is not None}
-
-    def at(moment: Any, offset: int) -> Any:
-        try:
-            return moment.astimezone(zones[offset])
-        except (AttributeError, OverflowError):  # Python's calendar does not have the year
-            return to_python(moment_at(moment, offset))
-
-    pairs = zip(moments, offsets, strict=True)
-    return [None if moment is None else at(moment, offset) for moment, offset in pairs]
-
-
-def _exact(column: arrow.Array, of: type[Temporal], by_name: bool) -> list[Any]:
-    """Return times to the nanosecond, each as Python's own where nothing is lost."""
-    clocks, rests, offsets = (column.field(name) for name in ("clock", "nanoseconds", "offset"))
-    days, microseconds = np.divmod(clocks.to_numpy().astype(np.int64), 86_400_000_000)
-    parts = [*([days] if of in DATED else []), microseconds * 1000 + plain(rests)]
-    if of in AT_OFFSETS:
-        parts.append(plain(offsets))
-    zones = [arrow.pylist(column.field("zone"))] if by_name else []
-    made = map(of, *(part.tolist() for part in parts), *zones)
-    return [to_python(value) if there else None for value, there in zip(made, column.is_valid().tolist(), strict=True)]
+    return plain_values(type, column)
 
 
 def _of_keys(column: arrow.Array, value_of: Callable[[bytes], object]) -> list[Any]:

@@ -44,6 +44,8 @@ _FEW = 32
 """Values that are taken one by one."""
 _SORTING = 5e-7
 """Seconds that it takes to sort a resource in among the others, roughly."""
+_LOOK, _LOOKED_UP, _READ = 3e-3, 5e-7, 2e-7
+"""Seconds that it takes DuckDB to look for IRIs, for each that it finds, and to read each of all, roughly."""
 
 
 class Lookup:
@@ -67,6 +69,8 @@ class Lookup:
         """Terms that were wanted so far."""
         self._scanning = 0.0
         """Seconds that went into scans for the ids of IRIs."""
+        self._looking = 0.0
+        """Seconds that DuckDB took, or would have taken, to look for the IRIs of vertices."""
         self._columns: dict[str, Any] = {}
 
     def ready(self, *parts: Part, wanted: int) -> bool:
@@ -81,6 +85,13 @@ class Lookup:
             return self._wanted * _ONE_OF >= sum(self._sizes[part] for part in parts or _ENTRY)
         asked, self._asked = self._asked, True
         return asked
+
+    def iris_pay(self, wanted: int) -> bool:
+        """Whether the IRIs of so many vertices are taken from here: once DuckDB has looked for as long as it takes to
+        read all.
+        """
+        self._looking += _LOOK + wanted * _LOOKED_UP
+        return "resources" in self._fits and self._looking >= self._store.resources * _READ
 
     def drop(self) -> None:
         """Read everything anew, because a setting changed how DuckDB hands values over."""

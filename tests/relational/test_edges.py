@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import graphdb
-from graphdb.relational import entity_fetch
 from graphdb.relational.edges import assignment
+from graphdb.relational.elements import fetch
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_properties_of_few_edges_are_those_of_many(monkeypatch: pytest.MonkeyPat
             return [[[edge.properties for edge in row] for row in rows] for rows in found[:2]] + paths
 
         few = answers()
-        monkeypatch.setattr(entity_fetch, "_FEW", 0)
+        monkeypatch.setattr(fetch, "_FEW", 0)
         assert few == answers()
         assert {"w": 0.5, "tags": ["x", "y"]} in [edge for (edge,) in few[0]]
 

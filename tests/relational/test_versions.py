@@ -183,23 +183,23 @@ def test_another_connection_writes(tmp_path: Path) -> None:
 def test_reading_that_is_interrupted_says_so_afterwards(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     result = db.query("MATCH (n:Person) RETURN n ORDER BY n.k")
     db.query("MATCH (n) SET n.k = 0")
-    from graphdb.relational import entity_fetch
+    from graphdb.relational.elements import fetch
 
     with monkeypatch.context() as patched:
 
-        def interrupted(source: entity_fetch.Source, ids: Any) -> Any:
+        def interrupted(source: Any, ids: Any) -> Any:
             raise KeyboardInterrupt
 
-        patched.setattr(entity_fetch, "nodes", interrupted)
+        patched.setattr(fetch, "nodes", interrupted)
         with pytest.raises(KeyboardInterrupt):
             result.fetchall()
     assert properties(result)[6]["k"] == 7  # nothing was aborted
 
-    def aborted(source: entity_fetch.Source, ids: Any) -> Any:
+    def aborted(source: Any, ids: Any) -> Any:
         return source.connection.rows("SELECT error('as an interrupt does')")
 
     with monkeypatch.context() as patched:
-        patched.setattr(entity_fetch, "nodes", aborted)
+        patched.setattr(fetch, "nodes", aborted)
         with pytest.raises(graphdb.GraphDBError, match="as an interrupt does"):
             result.fetchall()
     with pytest.raises(graphdb.StorageError, match="run the query again"):

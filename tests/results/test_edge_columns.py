@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import graphdb
-from graphdb.relational import element_structs, entity_fetch
+from graphdb.relational.elements import fetch, structs
 from graphdb.snapshot.edge_values import DescribedEdges
 from graphdb.snapshot.edges import Edges
 
@@ -62,7 +62,7 @@ def test_python_values_are_what_sql_makes(
     for _ in range(5):  # the properties of a handful are looked up by SQL before all of them are columns
         mine = database.query(text).fetchall()
     with monkeypatch.context() as patched:
-        patched.setattr(entity_fetch, "_facts_by_sql", None)
+        patched.setattr(fetch, "_facts_by_sql", None)
         assert repr(database.query(text).fetchall()) == repr(mine)
     monkeypatch.setattr(Edges, "described_by", lambda *_, **__: None)
     by_sql = database.query(text).fetchall()
@@ -136,17 +136,17 @@ def test_vertices_from_columns_are_what_sql_makes(monkeypatch: pytest.MonkeyPatc
         ]
 
         def checked() -> None:
-            gathered = element_structs._vertices_in_memory
+            gathered = structs._vertices_in_memory
             found = []
             for text in texts:
                 with monkeypatch.context() as patched:
                     patched.setattr(
-                        element_structs,
+                        structs,
                         "_vertices_in_memory",
                         lambda *given: found.append(gathered(*given)) or found[-1],
                     )
                     mine = database.query(text).to_arrow()
-                    patched.setattr(element_structs, "_vertices_in_memory", lambda *_: None)
+                    patched.setattr(structs, "_vertices_in_memory", lambda *_: None)
                     by_sql = database.query(text).to_arrow()
                 assert mine.schema == by_sql.schema
                 assert mine.equals(by_sql)

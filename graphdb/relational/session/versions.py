@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from graphdb.common.values.types import Column, Type
-    from graphdb.relational.entity_fetch import Source
+    from graphdb.relational.elements.source import Source
     from graphdb.relational.snapshot import Snapshot
     from graphdb.results.result import Result
 
@@ -94,7 +94,7 @@ class Version:
 
     def leave(self) -> None:
         """Stay as it is: the data are about to change."""
-        from graphdb.relational.entity_fetch import Source
+        from graphdb.relational.elements.source import Source
 
         snapshot, connection = self._owner.snapshot(), self._owner.connection
         ((self._zone,),) = connection.rows("SELECT system.main.current_setting('TimeZone')")
@@ -122,7 +122,7 @@ class Version:
     @contextmanager
     def reading(self) -> Iterator[Source]:
         """Look up several things, between which nothing is written."""
-        from graphdb.relational.entity_fetch import Source
+        from graphdb.relational.elements.source import Source
 
         with self._owner.diagnosed(), self._owner.hold():
             if self._lost:
@@ -155,17 +155,17 @@ class Version:
 
     def present(self, table: arrow.Table, columns: tuple[Column, ...]) -> arrow.Table:
         """Return a result's table as a user of SQL sees it."""
-        from graphdb.relational import result_tables
+        from graphdb.relational.elements import tables
 
         with self.reading() as source:
-            return result_tables.present(source, table, columns)
+            return tables.present(source, table, columns)
 
     def structs(self, type: Type, column: arrow.Array) -> Callable[[arrow.Array], arrow.Array]:
         """Return what makes pieces of a column with vertices, edges or paths columns of structs."""
-        from graphdb.relational import element_structs
+        from graphdb.relational.elements import structs
 
         with self.reading() as source:
-            convert = element_structs.converter(source, type, column)
+            convert = structs.converter(source, type, column)
 
         def converted(piece: arrow.Array) -> arrow.Array:
             with self.reading() as source:
@@ -200,17 +200,17 @@ class Version:
 
     def nodes(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
         """Return what makes vertices with labels and properties, and literals' values, of sorted ids."""
-        from graphdb.relational import entity_fetch
+        from graphdb.relational.elements import fetch
 
         with self.reading() as source:
-            return entity_fetch.nodes(source, ids)
+            return fetch.nodes(source, ids)
 
     def terms(self, ids: NDArray[np.int64]) -> Callable[[], list[Any]]:
         """Return what makes the IRIs of vertices, and literals' values, of sorted ids."""
-        from graphdb.relational import entity_fetch
+        from graphdb.relational.elements import fetch
 
         with self.reading() as source:
-            return entity_fetch.terms(source, ids)
+            return fetch.terms(source, ids)
 
     def described(self, labels: Iterable[int]) -> bool:
         """Whether edges of some labels may have properties."""
@@ -219,10 +219,10 @@ class Version:
 
     def facts(self, edges: Sequence[NDArray[np.int64]]) -> list[dict[str, Any]]:
         """Return the properties of edges: columns of label, start, end and ordinal, int64."""
-        from graphdb.relational import entity_fetch
+        from graphdb.relational.elements import fetch
 
         with self.reading() as source:
-            return entity_fetch.facts(source, edges)
+            return fetch.facts(source, edges)
 
     def written(self, labels: Iterable[int]) -> list[str]:
         """Return edge labels as a user would write them."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from functools import cache, reduce
-from itertools import chain, repeat
+from itertools import repeat
 from operator import or_, setitem
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers as numbers_of
-from graphdb.common.duckdb.connection import Connection
 from graphdb.common.values.elements import Node, filled
 from graphdb.common.values.literals import python_value_of
 from graphdb.common.values.terms import LITERAL_BASE, Kind
@@ -25,11 +23,11 @@ from graphdb.common.values.types import (
     literal_sql,
     tidied,
 )
-from graphdb.relational.snapshot import Snapshot
+from graphdb.relational.elements import vertices
+from graphdb.relational.elements.source import Ids, Made, Source
+from graphdb.relational.elements.vertices import Rows, grouped, labels_of, properties_of
 from graphdb.results.path_materialization import distinct
-from graphdb.snapshot.edges import Edges
-from graphdb.snapshot.properties import Properties
-from graphdb.snapshot.terms import Lookup, Part
+from graphdb.snapshot.terms import Part
 from graphdb.sql.from_clause import NAMES_VIEW
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.python_values import pylist
@@ -37,8 +35,6 @@ from graphdb.storage.arrays.texts import taken
 
 if TYPE_CHECKING:
     from graphdb.pattern.names import Names
-
-Ids = NDArray[np.int64]
 
 _WANTED = "_graphdb_wanted"
 
@@ -62,65 +58,18 @@ def _kinds(names: Names) -> int:
     return reduce(or_, (label.kinds for label in names.edge_labels.values()), 0)
 
 
-Made = Callable[[], list[Any]]
-"""Makes what was found: what that takes of the database is read already."""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where the terms of a result are looked up: one version of the data."""
-
-    connection: Connection
-    names: Names
-    lookup: Lookup
-    type_label: int | None
-    described: frozenset[int]
-    """Edge labels of which some edge has properties."""
-    key_iri: Callable[[int], str]
-    """Returns the IRI of a property key of edges."""
-    edges: Edges | None = None
-    """The edges of the state that is read, where it is the one in memory."""
-    properties: Properties | None = None
-    """The property columns of this state."""
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> Source:
-        """The data as a statement sees them that runs now."""
-        store, edges = snapshot.store, snapshot.edges
-        return cls(
-            snapshot.connection,
-            snapshot.names,
-            snapshot.lookup,
-            store.type_label,
-            edges.described,
-            edges.iri,
-            edges,
-            snapshot.properties,
-        )
-
-    def through(self, connection: Connection, snapshot: Snapshot) -> Source:
-        """The same, read through another connection; nothing of it is in memory, so it may live long."""
-        keys = {id: iri for iri, id in snapshot.edges.keys.items()}
-        return replace(
-            self,
-            connection=connection,
-            lookup=Lookup(connection, snapshot.store, 0),
-            key_iri=keys.__getitem__,
-            edges=None,
-            properties=None,
-        )
-
-
 def nodes(source: Source, ids: Ids) -> Made:
     """Find vertices with labels and properties, and literals' values, in the order of their ids: int64, sorted."""
     resources, literals = _split(ids)
-    looked_up = source.lookup.ready(wanted=len(ids))
+    made = vertices.nodes(source, resources, _read_values)
+    looked_up = (made is None or len(literals) > 0) and source.lookup.ready(wanted=len(ids))
     values: list[Any] = []
     if len(literals):
         values = source.lookup.values(literals) if looked_up else _read_terms(source, literals)
     if not len(resources):
         return lambda: values
-    made = _looked_up(source, resources) if looked_up else _read(source, resources)
+    if made is None:
+        made = _looked_up(source, resources) if looked_up else _read(source, resources)
     return lambda: made() + values
 
 
@@ -153,15 +102,24 @@ def _read(source: Source, resources: Ids) -> Made:
             "WHERE t.label = $label ORDER BY t.subject ASC, n.name ASC",
             {"label": type_label},
         )
-        values = connection.arrow(
+    classed = plain(classes.column(0)), pylist(classes.column(1))
+    properties = _read_values(source, resources)
+    return lambda: _nodes(source.names, resources, iris, classed, properties)
+
+
+def _read_values(source: Source, resources: Ids, labels: Sequence[int] | None = None) -> Rows:
+    """Read the properties of resources, or those of some labels, from the database."""
+    among = "" if labels is None else " AND t.label IN (SELECT unnest($labels::BIGINT[]))"
+    with source.connection.view(_WANTED, {"id": resources}):
+        values = source.connection.arrow(
             f"SELECT t.subject, t.label, {_value(_kinds(source.names))} FROM _graphdb.triple t "
             f"JOIN {_WANTED} w ON w.id = t.subject JOIN _graphdb.literal l ON l.id = t.object "
-            f"WHERE t.object >= {LITERAL_BASE} ORDER BY t.subject ASC, t.label ASC, l.lexical ASC, l.id ASC"
+            f"WHERE t.object >= {LITERAL_BASE}{among} "
+            "ORDER BY t.subject ASC, t.label ASC, l.lexical ASC, l.id ASC",
+            None if labels is None else {"labels": [*labels]},
         )
-    classed = plain(classes.column(0)), pylist(classes.column(1))
-    subjects, labels = (plain(values.column(i)) for i in range(2))
-    properties = subjects, labels, _values(values, 2)
-    return lambda: _nodes(source.names, resources, iris, classed, properties)
+    subjects, keys = (plain(values.column(i)) for i in range(2))
+    return subjects, keys, _values(values, 2)
 
 
 def _read_terms(source: Source, ids: Ids) -> list[Any]:
@@ -192,7 +150,7 @@ def _looked_up(source: Source, resources: Ids) -> Made:
     classed: tuple[Ids, list[str]] = subjects[:0], []
     is_literal = objects >= LITERAL_BASE
     if not is_literal.all():
-        classed = _classes(names, subjects[~is_literal], objects[~is_literal])
+        classed = labels_of(names, subjects[~is_literal], objects[~is_literal])
         subjects, labels, objects = subjects[is_literal], labels[is_literal], objects[is_literal]
     if ((subjects[1:] == subjects[:-1]) & (labels[1:] == labels[:-1])).any():
         # Several values stand in the order of their lexical forms.
@@ -202,17 +160,6 @@ def _looked_up(source: Source, resources: Ids) -> Made:
     iris = lookup.written_iris(resources)
     properties = subjects, labels, lookup.values(objects)
     return lambda: _nodes(names, resources, iris, classed, properties)
-
-
-def _classes(names: Names, subjects: Ids, classes: Ids) -> tuple[Ids, list[str]]:
-    """Return (vertex, label), both sorted, of vertices (sorted) and ids of classes."""
-    found, which = distinct(classes)
-    known = np.array([label in names.vertex_labels for label in found.tolist()])  # without that of created vertices
-    subjects, which = subjects[known[which]], which[known[which]]
-    written = [names.class_name(label) for label in found.tolist()]
-    rank = np.argsort(np.array(written, object)).argsort()[which]
-    order = np.lexsort((rank, subjects))
-    return subjects[order], list(map(written.__getitem__, which[order].tolist()))
 
 
 def _nodes(
@@ -227,8 +174,8 @@ def _nodes(
         Node,
         len(resources),
         iri=iris,
-        labels=_grouped(classes[0], tuple(classes[1]), resources),
-        properties=_properties(names.edge_name, properties, resources),
+        labels=grouped(classes[0], tuple(classes[1]), resources),
+        properties=properties_of(names.edge_name, properties, resources),
     )
 
 
@@ -277,7 +224,7 @@ def _facts_by_sql(source: Source, edges: NDArray[np.int64]) -> list[dict[str, An
     def name(key: int) -> str:
         return source.names.written(source.key_iri(key))
 
-    made = _properties(name, (owners, keys, values), np.arange(wanted.shape[1]))
+    made = properties_of(name, (owners, keys, values), np.arange(wanted.shape[1]))
     return list(map(dict, map(made.__getitem__, which.reshape(-1).tolist())))
 
 
@@ -312,31 +259,3 @@ def _facts_of_few(source: Source, wanted: NDArray[np.int64]) -> tuple[Ids, Ids, 
     if ((owners[1:] == owners[:-1]) & (keys[1:] == keys[:-1])).any():  # they stand in the order of their texts
         return None
     return owners, keys, source.lookup.values(literals)
-
-
-def _properties(name: Callable[[int], str], properties: tuple[Ids, Ids, list[Any]], of: Ids) -> list[dict[str, Any]]:
-    """Return a dictionary for each of some owners (sorted), of (owner, key, value): sorted, a key may stand again."""
-    owners, keys, values = properties
-    again = (owners[1:] == owners[:-1]) & (keys[1:] == keys[:-1])
-    if again.any():
-        first = np.flatnonzero(np.append(True, ~again))
-        ends = np.append(first[1:], len(owners))
-        several = [values[begin:end] for begin, end in zip(first.tolist(), ends.tolist(), strict=True)]
-        values = [value if len(value) > 1 else value[0] for value in several]
-        owners, keys = owners[first], keys[first]
-    found, which = distinct(keys)
-    written = list(map(name, found.tolist()))
-    made: list[dict[str, Any]] = [{} for _ in range(len(of))]
-    first = np.flatnonzero(np.append(True, owners[1:] != owners[:-1]))[: len(owners)]
-    mine = map(made.__getitem__, np.searchsorted(of, owners[first]).tolist())
-    each = chain.from_iterable(map(repeat, mine, np.diff(np.append(first, len(owners))).tolist()))
-    deque(map(setitem, each, map(written.__getitem__, which.tolist()), values), maxlen=0)
-    return made
-
-
-def _grouped(subjects: Ids, values: Sequence[Any], of: Ids) -> Iterable[Sequence[Any]]:
-    """Return the values of each of some subjects; those of all stand side by side, sorted."""
-    if not len(subjects):
-        return repeat(values, len(of))
-    begin, end = np.searchsorted(subjects, of), np.searchsorted(subjects, of, side="right")
-    return map(values.__getitem__, map(slice, begin.tolist(), end.tolist()))

@@ -16,7 +16,7 @@ from graphdb.common.arrow import strings
 from graphdb.common.values.temporal import Duration
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import DURATION, FLOAT, MEMBERS, STRING, Base, Column, Type, is_plain
-from graphdb.relational.entity_fetch import Source
+from graphdb.relational.elements.source import Source
 from graphdb.relational.vectors.typed.unions import in_floats
 from graphdb.snapshot.terms import Part
 from graphdb.snapshot.union_type import lists_of_unions

@@ -21,9 +21,9 @@ from graphdb.common.arrow import numbers
 from graphdb.common.values.decimals import shortest_sql
 from graphdb.common.values.terms import LITERAL_BASE, VALUE_SQL, Kind
 from graphdb.common.values.types import Base, Column, Type, has_ids
-from graphdb.relational import entity_fetch
-from graphdb.relational.entity_fetch import Source
-from graphdb.relational.result_tables import present
+from graphdb.relational.elements import fetch
+from graphdb.relational.elements.source import Source
+from graphdb.relational.elements.tables import present
 from graphdb.results.path_materialization import Walks, distinct, distinct_edges, edge_columns
 from graphdb.snapshot.edges import EVERYWHERE
 from graphdb.sql.from_clause import NAMES_VIEW
@@ -279,9 +279,7 @@ def _vertices_by_sql(source: Source, ids: Ids) -> Convert:
                 f"{properties.join} ORDER BY w.number ASC"
             )
         iris, classes, *values = _columns(table)
-        about = properties.column(
-            values, len(some), lambda: [node.properties for node in entity_fetch.nodes(source, some)()]
-        )
+        about = properties.column(values, len(some), lambda: [node.properties for node in fetch.nodes(source, some)()])
         return arrow.struct_array([iris, classes, about], ["id", "labels", "properties"]), which
 
     return lambda source, column: _gathered(column, lambda there: structs(source, there))
@@ -449,7 +447,7 @@ def _read(source: Source, edges: Sequence[Ids]) -> Callable[[Source, Sequence[Id
             ends = _ENDS.replace(" FROM", f"{properties.columns} FROM", 1)
             table = source.connection.arrow(f"SELECT {ends} {properties.join} ORDER BY w.number ASC")
         type, start, end, *values = _columns(table)
-        found = properties.column(values, len(edges[0]), lambda: entity_fetch.facts(source, edges))
+        found = properties.column(values, len(edges[0]), lambda: fetch.facts(source, edges))
         return [type, start, end, found]
 
     return about

@@ -1,0 +1,196 @@
+"""Vertices of a result from columns: their labels, and the values of one property after the other.
+
+Which properties some vertices may have their labels say: it is counted how many triples of an edge label start at
+vertices of a vertex label.  So the columns of these are read alone, and no more of the file than the classes and IRIs
+of the vertices.  What is no column, because a vertex has several values or SQL no type for them, is read beside them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, repeat
+from operator import setitem
+from typing import Any
+
+import numpy as np
+
+from graphdb.common import arrow
+from graphdb.common.arrow import numbers
+from graphdb.common.values.elements import Node, filled
+from graphdb.common.values.types import Type
+from graphdb.pattern.names import Names
+from graphdb.relational.elements.source import Ids, Made, Source
+from graphdb.results.path_materialization import distinct
+from graphdb.results.plain_values import plain_values
+from graphdb.storage.arrays.arrow import values as plain
+from graphdb.storage.arrays.python_values import pylist
+from graphdb.storage.graph.pcsr import elements_of
+
+LEAST = 32
+"""Vertices from which on they are made of columns: a column takes some time whatever is read of it."""
+
+MOST = 64
+"""Properties of which there are columns, at most."""
+
+_WANTED = "_graphdb_wanted"
+
+
+Rows = tuple[Ids, Ids, list[Any]]
+"""Owners, keys and values: sorted, a key may stand again."""
+
+
+def nodes(source: Source, resources: Ids, read: Callable[[Source, Ids, Sequence[int]], Rows]) -> Made | None:
+    """Find vertices with labels and properties, of sorted ids; None where their labels do not say which these are.
+
+    ``read`` reads the values of properties that are no columns, of the vertices and these labels.
+    """
+    if source.properties is None or len(resources) < LEAST:
+        return None
+    classified = _classes(source, resources)
+    labels = _properties(source, resources, *classified)
+    if labels is None:
+        return None
+    columns = _columns(source, resources, labels)
+    if columns is None:
+        return None
+    others = [label for label in labels if label not in columns]
+    rest = together(*read(source, resources, others)) if others else None
+    iris = _iris(source, resources)
+    names = {label: source.names.edge_name(label) for label in labels}
+    labelled = labels_of(source.names, *classified)
+
+    def made() -> list[Any]:
+        properties: list[dict[str, Any]] = [{} for _ in range(len(resources))]
+        for label, name in names.items():
+            if label in columns:
+                there, values = _there(*columns[label])
+            elif rest is not None:
+                at = np.flatnonzero(rest[1] == label)
+                there, values = np.searchsorted(resources, rest[0][at]), list(map(rest[2].__getitem__, at.tolist()))
+            owners = properties if there is None else map(properties.__getitem__, there.tolist())
+            deque(map(setitem, owners, repeat(name), values), maxlen=0)
+        classes = grouped(labelled[0], tuple(labelled[1]), resources)
+        return filled(Node, len(resources), iri=pylist(iris), labels=classes, properties=properties)
+
+    return made
+
+
+def _there(type: Type, column: arrow.Array) -> tuple[Ids | None, list[Any]]:
+    """Return which vertices have a value, None for all, and the values of these."""
+    if arrow.is_union(column.type):  # whose members say what is null
+        values = plain_values(type, column)
+        there = np.array([i for i, value in enumerate(values) if value is not None], np.int64)
+        return there, list(map(values.__getitem__, there.tolist()))
+    if not column.null_count:
+        return None, plain_values(type, column)
+    return np.flatnonzero(column.is_valid()), plain_values(type, column.drop_null())
+
+
+def _classes(source: Source, resources: Ids) -> tuple[Ids, Ids]:
+    """Return (vertex, class) of some vertices, in any order."""
+    label = source.type_label
+    assert source.graph is not None
+    if label is None:
+        return resources[:0], resources[:0]
+    if source.graph.has_partition((label,), "out"):
+        partition = source.graph.partition((label,), "out")
+        begins, lengths = partition.ranges_of(resources)
+        classes = partition.neighbours[elements_of(begins, lengths)].astype(np.int64)
+        return np.repeat(resources, lengths), classes
+    with source.connection.view(_WANTED, {"id": resources}):
+        found = source.connection.arrow(
+            f"SELECT t.subject, t.object FROM _graphdb.triple t JOIN {_WANTED} w ON w.id = t.subject "
+            "WHERE t.label = $label",
+            {"label": label},
+        )
+    return plain(found.column(0)), plain(found.column(1))
+
+
+def _properties(source: Source, resources: Ids, subjects: Ids, classes: Ids) -> list[int] | None:
+    """Return the properties that some vertices may have, by their ids; None where their labels do not say them."""
+    assert source.store is not None
+    labelled = np.zeros(len(resources), bool)
+    labelled[np.searchsorted(resources, subjects)] = True
+    if not labelled.all():
+        return None
+    found: set[int] = set()
+    for one in distinct(classes)[0].tolist():
+        starting = source.store.starting_at(one)
+        if starting is None:
+            return None
+        found |= starting
+    labels = sorted(label for label in found if source.names.edge_labels[label].kinds)
+    return labels if len(labels) <= MOST else None
+
+
+def _columns(source: Source, resources: Ids, labels: Sequence[int]) -> dict[int, tuple[Type, arrow.Array]] | None:
+    """Return the types and values of those properties that are columns; None where they had better be joined."""
+    properties, ids = source.properties, numbers(resources)
+    assert properties is not None
+    columns = [label for each in labels if properties.gathers(label := source.names.edge_labels[each])]
+    if not columns or properties.joins(columns, len(resources)):
+        return None
+    properties.read_ahead(columns)
+    found = ((label, properties.gather(label, ids)) for label in columns)
+    return {label.id: (properties.type_of(label), _whole(column)) for label, column in found}
+
+
+def _iris(source: Source, resources: Ids) -> arrow.Array:
+    """Return the IRIs of resources."""
+    if source.lookup.iris_pay(len(resources)):
+        found: arrow.Array = source.lookup.iris(numbers(resources))
+        return found
+    with source.connection.view(_WANTED, {"id": resources}):
+        sql = f"SELECT r.iri FROM {_WANTED} w LEFT JOIN _graphdb.resource r ON r.id = w.id ORDER BY w.id ASC"
+        return _whole(source.connection.arrow(sql).column(0))
+
+
+def _whole(column: arrow.Array | arrow.ChunkedArray) -> arrow.Array:
+    return column if isinstance(column, arrow.Array) else column.combine_chunks()
+
+
+# --- labels and properties of many owners
+
+
+def labels_of(names: Names, subjects: Ids, classes: Ids) -> tuple[Ids, list[str]]:
+    """Return (vertex, label), both sorted, of vertices (sorted) and ids of classes."""
+    found, which = distinct(classes)
+    known = np.array([label in names.vertex_labels for label in found.tolist()])  # without that of created vertices
+    subjects, which = subjects[known[which]], which[known[which]]
+    written = [names.class_name(label) for label in found.tolist()]
+    rank = np.argsort(np.array(written, object)).argsort()[which]
+    order = np.lexsort((rank, subjects))
+    return subjects[order], list(map(written.__getitem__, which[order].tolist()))
+
+
+def together(owners: Ids, keys: Ids, values: list[Any]) -> tuple[Ids, Ids, list[Any]]:
+    """Return (owner, key, value), sorted, with a list for several values of one owner and key."""
+    again = (owners[1:] == owners[:-1]) & (keys[1:] == keys[:-1])
+    if not again.any():
+        return owners, keys, values
+    first = np.flatnonzero(np.append(True, ~again))
+    ends = np.append(first[1:], len(owners))
+    several = [values[begin:end] for begin, end in zip(first.tolist(), ends.tolist(), strict=True)]
+    return owners[first], keys[first], [value if len(value) > 1 else value[0] for value in several]
+
+
+def properties_of(name: Callable[[int], str], properties: tuple[Ids, Ids, list[Any]], of: Ids) -> list[dict[str, Any]]:
+    """Return a dictionary for each of some owners (sorted), of (owner, key, value): sorted, a key may stand again."""
+    owners, keys, values = together(*properties)
+    found, which = distinct(keys)
+    written = list(map(name, found.tolist()))
+    made: list[dict[str, Any]] = [{} for _ in range(len(of))]
+    first = np.flatnonzero(np.append(True, owners[1:] != owners[:-1]))[: len(owners)]
+    mine = map(made.__getitem__, np.searchsorted(of, owners[first]).tolist())
+    each = chain.from_iterable(map(repeat, mine, np.diff(np.append(first, len(owners))).tolist()))
+    deque(map(setitem, each, map(written.__getitem__, which.tolist()), values), maxlen=0)
+    return made
+
+
+def grouped(subjects: Ids, values: Sequence[Any], of: Ids) -> Iterable[Sequence[Any]]:
+    """Return the values of each of some subjects; those of all stand side by side, sorted."""
+    if not len(subjects):
+        return repeat(values, len(of))
+    begin, end = np.searchsorted(subjects, of), np.searchsorted(subjects, of, side="right")
+    return map(values.__getitem__, map(slice, begin.tolist(), end.tolist()))
