@@ -14,7 +14,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -35,10 +34,10 @@ from graphdb.storage.persisted.packing import persistable
 
 Ints = NDArray[np.int64]
 
-_SPREAD = 4
+SPREAD = 4
 """Places for each value, at most, of an array that has one for each id."""
 
-_MARKED = 64
+MARKED = 64
 """Literals for each value up to which those that are values are marked in an array."""
 
 _GAP = 16_384
@@ -48,10 +47,10 @@ than to read some thousand values."""
 _RANGES = 32
 """Ranges that are read, at most."""
 
-_BATCH = 122_880
+BATCH = 122_880
 """Rows that are read at once: as many as a row group of DuckDB's has."""
 
-_TEXT_BYTES = 1 << 30
+TEXT_BYTES = 1 << 30
 """Bytes of the texts that are gathered into one array: Arrow counts them by 32 bits."""
 
 _runs: WeakKeyDictionary[arrow.Array, bool] = WeakKeyDictionary()
@@ -102,7 +101,7 @@ class ValueColumn:
             return cls(0, None, found, subjects)
         first, span = int(subjects.min()), int(np.ptp(subjects)) + 1
         known: Ints | None = None
-        if span > _SPREAD * len(subjects):
+        if span > SPREAD * len(subjects):
             order = np.argsort(subjects, kind="stable")
             known, by_id = subjects[order], standing[order]
             distinct = bool((np.diff(known) > 0).all())
@@ -142,7 +141,7 @@ class ValueColumn:
             return None
         there = self.places >= 0
         size = int(self.values.lengths()[self.places[there]].sum()) + 4 * len(there)
-        if size > min(memory, _TEXT_BYTES):
+        if size > min(memory, TEXT_BYTES):
             return None
         return replace(self, places=None, values=taken(self.values, self.places))
 
@@ -182,13 +181,13 @@ class ValueColumn:
         """Return the values of vertices (int64 term ids, or null), row for row; null where one has none."""
         wanted = values(ids)  # anything where they are null
         there = ids.is_valid() if ids.null_count else None
-        if self.longest * len(wanted) <= _TEXT_BYTES:
+        if self.longest * len(wanted) <= TEXT_BYTES:
             if there is None and self._has_places and self.changed is None and _follow_one_another(ids, wanted):
                 begin = int(wanted[0]) - self.first
                 if begin >= 0 and begin + len(wanted) <= len(self.values):
                     return self.values.slice(begin, len(wanted))
             return self._gather(wanted, there)
-        step = max(1, _TEXT_BYTES // self.longest)
+        step = max(1, TEXT_BYTES // self.longest)
         pieces = [slice(begin, begin + step) for begin in range(0, len(wanted), step)]
         return arrow.ChunkedArray([self._gather(wanted[i], None if there is None else there[i]) for i in pieces])
 
@@ -256,61 +255,6 @@ class ValueColumn:
         return self.subjects is None and self.places is None
 
 
-def read_column(connection: Connection, ids: verify.Ids, label: int, value_sql: str, pieces: int) -> ValueColumn | None:
-    """Read the values of a property as :func:`read_columns` does, those of one range of vertices after the other, so
-    that little more memory is needed than the column takes.
-
-    None where there are none, they do not take the same number of bytes each, or the vertices lie far apart.
-    """
-    table = _TABLE.format(label)
-    [(first, last, count)] = connection.rows(f"SELECT min(subject), max(subject), count(*) FROM {table}")
-    if not count or (span := last - first + 1) > _SPREAD * count:
-        return None
-    bounds = [first + span * piece // pieces for piece in range(pieces + 1)]
-    column: arrow.Array | None = None
-    for begin, end in pairwise(bounds):
-        where = f"{table} AND subject BETWEEN {begin} AND {end - 1}"
-        found = _read_columns(connection, ids, [label], where, value_sql, sys.maxsize)
-        assert found is not None
-        vertices, there = found[0].rows()
-        part = there.combine_chunks() if isinstance(there, arrow.ChunkedArray) else there
-        if column is None:
-            column = _blank(part, span)
-        if column is None:
-            return None
-        _put(column, vertices - first, part)
-    return None if column is None else ValueColumn(first, None, _with_nulls(column), None)
-
-
-def _blank(like: arrow.Array, length: int) -> arrow.Array | None:
-    """Return an array of nulls, of a type, that values are put into; None where these have not one size."""
-    if like.type.format != "+s" and (like.data is None or like.offsets is not None or like.children):
-        return None
-    children = [_blank(child, length) for child in like.children]
-    if None in children:
-        return None
-    data = None if like.data is None else np.zeros((length, *like.data.shape[1:]), like.data.dtype)
-    found = tuple(child for child in children if child is not None)
-    return arrow.Array(like.type, length, np.zeros(length, bool), data, None, found)
-
-
-def _put(column: arrow.Array, at: Ints, found: arrow.Array) -> None:
-    """Put values at some places of an array that :func:`_blank` made."""
-    assert column.valid is not None
-    column.valid[at] = found.is_valid()
-    if column.data is not None:
-        column.data[at] = found.data
-    for child, part in zip(column.children, found.children, strict=True):
-        _put(child, at, part)
-
-
-def _with_nulls(column: arrow.Array) -> arrow.Array:
-    """Return an array that says which values are null only where some are."""
-    assert column.valid is not None
-    valid = None if column.valid.all() else column.valid
-    return arrow.Array(column.type, len(column), valid, column.data, None, tuple(map(_with_nulls, column.children)))
-
-
 def read_columns(
     connection: Connection, ids: verify.Ids, labels: Sequence[int], value_sql: str, memory: int
 ) -> list[ValueColumn] | None:
@@ -332,11 +276,11 @@ def read_columns(
     StorageError
         The file is damaged.
     """
-    table = _TABLE.format(", ".join(map(str, labels)))
+    table = TABLE.format(", ".join(map(str, labels)))
     return _read_columns(connection, ids, labels, table, value_sql, memory)
 
 
-_TABLE = f"_graphdb.triple WHERE label IN ({{}}) AND object >= {LITERAL_BASE}"
+TABLE = f"_graphdb.triple WHERE label IN ({{}}) AND object >= {LITERAL_BASE}"
 """The values of properties: of vertices that have some."""
 
 
@@ -401,7 +345,7 @@ def read_values_within(
     """
     first, span = int(literals.min()), int(np.ptp(literals)) + 1
     marks = None
-    if span <= _MARKED * len(literals):
+    if span <= MARKED * len(literals):
         marks = np.zeros(span, bool)
         marks[literals - first] = True
         distinct = np.flatnonzero(marks) + first
@@ -412,7 +356,7 @@ def read_values_within(
     begins, ends = _ranges(distinct)
     read = int((ends - begins).sum()) + len(begins)
     conditions = [f"l.id IN ({same_sql})"]
-    if read <= (len(distinct) if marks is None else _SPREAD * len(distinct)):
+    if read <= (len(distinct) if marks is None else SPREAD * len(distinct)):
         # It takes DuckDB longer to look for them than to read those between; of a range it skips what is outside.
         conditions = [
             f"l.id BETWEEN {begin} AND {end}" for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
@@ -443,9 +387,9 @@ def _read_literals(
     read: list[Ints] = []
     parts: list[Any] = []
     size = 0
-    with connection.lock, connection.guard() as raw, batches(raw, sql, _BATCH) as found_rows:
+    with connection.lock, connection.guard() as raw, batches(raw, sql, BATCH) as found_rows:
         type = found_rows.schema.field(1).type
-        most = min(memory, _TEXT_BYTES) if arrow.is_string(type) else memory
+        most = min(memory, TEXT_BYTES) if arrow.is_string(type) else memory
         for batch in found_rows:
             there, part = values(batch.column(0)), batch.column(1)
             if marks is not None:

@@ -1,8 +1,8 @@
 """Properties as arrays in memory: what a query reads of vertices that it has found.
 
-Those used last stay, as many as the budget takes; others of numbers, times and the like are mapped from a file.  They
-are read from the literal table when a query first asks for more than a handful of vertices, which are looked up in the
-file, and followed when single vertices change.
+Those used last stay, as many as the budget takes; others are mapped from a file.  They are read from the literal table
+when a query first asks for more than a handful of vertices, which are looked up in the file, and followed when single
+vertices change.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from graphdb.common.duckdb.connection import Connection
 from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.common.values.types import AS_WRITTEN, INTEGER, STRING, VALUE, WHOLE_AND_REAL, Base, Type, bases_of_kinds
-from graphdb.snapshot.columns import ValueColumn, read_column, read_columns
+from graphdb.snapshot.columns import ValueColumn, read_columns
+from graphdb.snapshot.large_columns import read_large_column
 from graphdb.snapshot.property_types import Changed, PropertyTypes, exact_only, most_reread
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.verify import Ids
 from graphdb.storage.graph.changes import Changes
+from graphdb.storage.persisted.files import unmapped_bytes
 from graphdb.storage.persisted.store import NOTHING, StateStructures
 
 SMALL = 2_000_000
@@ -35,8 +37,7 @@ SMALL = 2_000_000
 _LEAST_BYTES = 8
 """Bytes of memory that a value takes at least, …"""
 _READ_BYTES = 64
-"""… and while more than :data:`SMALL` are read at once: texts that would take more than the memory are left to DuckDB,
-others are read in pieces."""
+"""… and while more than :data:`SMALL` are read at once: where that is more than the memory, they are read in passes."""
 
 _VALUE_BYTES = 16
 """Bytes that a value takes as a rule: a number, or a short text with its place."""
@@ -57,16 +58,14 @@ them 50 to 100, …"""
 _LARGE = 50_000
 """… and values that are read sooner."""
 
-_PIECE = 500_000
-"""Values that are read at once of those that are read in pieces: to begin a piece takes some milliseconds."""
-
 _SMALL = 4096
 """Values up to which a property is read together with others."""
 
-_OF_ONE_SIZE = frozenset(
-    (Base.BOOLEAN, Base.INTEGER, Base.DECIMAL, Base.FLOAT, Base.DATE, Base.DATETIME, Base.ZONED, Base.MOMENT)
-)
-"""Types all of whose values take the same number of bytes."""
+_OF_ONE_SIZE = (
+    Base.BOOLEAN, Base.INTEGER, Base.DECIMAL, Base.FLOAT, Base.DATE, Base.DATETIME, Base.ZONED, Base.MOMENT
+)  # fmt: skip
+_IN_PASSES = frozenset((*_OF_ONE_SIZE, Base.STRING))
+"""Types of which many values are read in passes: texts, and those all of whose values take the same number of bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +156,7 @@ class PropertyArrays(PropertyTypes):
         self._arrays: dict[int, _Cached] = {}
         """By label id, those used last at the end."""
         self._bytes = 0
-        """At least what the arrays take: of those that were replaced, the former ones are counted, too."""
+        """At least what the arrays take that are not mapped: of those that were replaced the former count, too."""
         self._large: set[int] = set()
         """Labels of properties whose values take more than the budget."""
         self._looks: Counter[int] = Counter()
@@ -209,11 +208,11 @@ class PropertyArrays(PropertyTypes):
             return False
         if label.triples * (_LEAST_BYTES if label.triples <= SMALL else _READ_BYTES) <= self._memory:
             return True
-        return self._in_pieces(label) and (label.triples * _LEAST_BYTES <= self._memory or self._persisted.may_map)
+        return self._in_passes(label) and (label.triples * _LEAST_BYTES <= self._memory or self._persisted.may_map)
 
-    def _in_pieces(self, label: EdgeLabel) -> bool:
-        """Whether the values of a property are read in pieces: they are many, and all take the same number of bytes."""
-        return label.triples * _READ_BYTES > self._memory and self.type_of(label).base in _OF_ONE_SIZE
+    def _in_passes(self, label: EdgeLabel) -> bool:
+        """Whether the values of a property are read in passes: they are many, and texts, or of one size each."""
+        return label.triples * _READ_BYTES > self._memory and self.type_of(label).base in _IN_PASSES
 
     def fit_together(self, labels: Collection[EdgeLabel]) -> bool:
         """Whether some properties may be read all at once: they have not many values, or are arrays that fit."""
@@ -274,17 +273,18 @@ class PropertyArrays(PropertyTypes):
             value_sql = self._value_sql(label)
 
             def read() -> ValueColumn | None:
-                if self._in_pieces(label):
-                    pieces = -(-label.triples // _PIECE)
-                    column = read_column(self._connection, self._ids, label.id, value_sql, pieces)
+                if self._in_passes(label):
+                    room = self._persisted.room(self._memory)
+                    column = read_large_column(self._connection, self._ids, label.id, value_sql, room)
                     if column is not None:
                         return column
                 found = read_columns(self._connection, self._ids, [label.id], value_sql, self._memory)
                 return None if found is None else found[0]
 
-            column = self._persisted.get_or_derive(self._key(label), read)
-            if column is not None and column.nbytes > self._memory and not self._persisted.has(self._key(label)):
-                column = self._persisted.mapped(self._key(label), column)
+            key = self._key(label)
+            column = self._persisted.get_or_derive(key, read)
+            if column is not None and unmapped_bytes(column) > self._memory and not self._persisted.has(key):
+                column = self._persisted.mapped(key, column)
             if column is None:
                 self._large.add(label.id)
                 return None
@@ -327,13 +327,15 @@ class PropertyArrays(PropertyTypes):
 
     def _cache(self, label: EdgeLabel, cached: _Cached) -> None:
         """Put a column at the end of those in memory; where they take too much, those go that were used first."""
-        self._bytes += cached.column.nbytes
+        self._bytes += unmapped_bytes(cached.column)
         if self._bytes > self._memory:
-            self._bytes = cached.column.nbytes + sum(each.column.nbytes for each in self._arrays.values())
-        while self._arrays and self._bytes > self._memory:
-            id = next(iter(self._arrays))
-            column = self._arrays.pop(id).column
-            self._bytes -= column.nbytes
+            self._bytes = sum(unmapped_bytes(each.column) for each in (cached, *self._arrays.values()))
+        for id in list(self._arrays) if self._bytes > self._memory else ():
+            column = self._arrays[id].column
+            if self._bytes <= self._memory or not (size := unmapped_bytes(column)):
+                continue
+            del self._arrays[id]
+            self._bytes -= size
             if column.nbytes > SMALL * _LEAST_BYTES and not self._persisted.may_map:
                 self._left[id] += 1
                 if self._left[id] >= _OFTEN:

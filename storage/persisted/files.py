@@ -106,8 +106,8 @@ def read(folder: Path, name: str) -> Any:
         with suppress(OSError):
             os.utime(descriptor)  # it was used
         memory: bytearray | mmap.mmap
-        if found.st_size >= _MAPPED and len(_maps) < _MOST_MAPPED:
-            _maps.add(memory := mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY))
+        if found.st_size >= _MAPPED and may_map():
+            memory = mapping(descriptor, 0, mmap.ACCESS_COPY)
         else:
             with open(descriptor, "rb", closefd=False) as file:
                 memory = bytearray(file.read())
@@ -121,10 +121,42 @@ def read(folder: Path, name: str) -> Any:
         os.close(descriptor)
 
 
+def may_map() -> bool:
+    """Whether one more file may be mapped: each mapping has a file descriptor."""
+    return len(_maps) < _MOST_MAPPED
+
+
+def mapping(descriptor: int, size: int, access: int) -> mmap.mmap:
+    """Map a file."""
+    _maps.add(memory := mmap.mmap(descriptor, size, access=access))
+    return memory
+
+
+def unmapped_bytes(value: Any) -> int:
+    """Return about how many bytes of a value's arrays are in memory alone, and not mapped from a file.
+
+    Raises
+    ------
+    NotPackable
+        It has other parts than arrays.
+    """
+    return sum(array.nbytes for array in packed(value)[1] if not _is_mapped(array))
+
+
+def _is_mapped(array: NDArray[Any]) -> bool:
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, memoryview):
+        base = base.obj
+    return isinstance(base, mmap.mmap)
+
+
 def mapped(folder: Path, value: T) -> T | None:
     """Return a value whose arrays lie in a file without a name, which goes with them; None where they cannot.
 
-    The system writes such a file as it likes, and may take back the memory that its pages are in.
+    The system writes such a file as it likes, and may take back the memory that its pages are in.  Arrays that are
+    mapped stay where they are.
 
     Raises
     ------
@@ -134,17 +166,23 @@ def mapped(folder: Path, value: T) -> T | None:
         The disk is full, or nothing can be written there.
     """
     description, arrays = packed(value)
-    size = sum(_aligned(array.nbytes) for array in arrays)
-    if size < _MAPPED or len(_maps) >= _MOST_MAPPED:
+    written = [array for array in arrays if not _is_mapped(array)]
+    size = sum(_aligned(array.nbytes) for array in written)
+    if sum(_aligned(array.nbytes) for array in arrays) < _MAPPED or not (size == 0 or may_map()):
         return None
+    if not size:
+        return value
     with tempfile.TemporaryFile(dir=folder) as file:
-        for array in map(np.ascontiguousarray, arrays):
+        for array in map(np.ascontiguousarray, written):
             file.write(_bytes(array).data)
             file.write(bytes(_aligned(array.nbytes) - array.nbytes))
         file.flush()
-        _maps.add(memory := mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY))
+        memory = mapping(file.fileno(), size, mmap.ACCESS_COPY)
     found, at = [], 0
     for array in arrays:
+        if _is_mapped(array):
+            found.append(array)
+            continue
         found.append(_array(memory, 0, array.dtype.str, array.shape, at))
         at += _aligned(array.nbytes)
     return cast(T, unpacked(description, found))

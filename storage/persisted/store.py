@@ -41,6 +41,7 @@ from graphdb.common.errors import GraphDBError
 from graphdb.storage.compile.cache import FRESH, Cache
 from graphdb.storage.persisted import files
 from graphdb.storage.persisted.packing import NotPackable
+from graphdb.storage.persisted.room import Room
 
 T = TypeVar("T")
 
@@ -149,6 +150,19 @@ class PersistedStructures:
             if files.size_of(value) <= _free(self._spill) // _SHARE_OF_FREE:
                 return files.mapped(self._spill, value)
         return None
+
+    def room(self, state: StateStructures, memory: int) -> Room:
+        """Return room for what is derived of a state: so many bytes of memory, and files where those may be mapped."""
+        spill = self._spill
+        if spill is None or not self.may_map(state):
+            return Room(None, memory)
+
+        def free() -> int:
+            with suppress(OSError):
+                return _free(spill) // _SHARE_OF_FREE
+            return 0
+
+        return Room(spill, memory, free)
 
     def may_find(self, state: StateStructures) -> bool:
         """Whether structures of a state may have been persisted: it is what the file had when it was opened."""
@@ -262,6 +276,10 @@ class StateStructures:
     def may_map(self) -> bool:
         """Whether structures that do not fit into memory may be mapped."""
         return self._owner.may_map(self)
+
+    def room(self, memory: int) -> Room:
+        """Return room for arrays that something is derived into: so many bytes of memory, and files beyond these."""
+        return self._owner.room(self, memory)
 
     @property
     def possible(self) -> bool:

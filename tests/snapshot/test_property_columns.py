@@ -62,7 +62,7 @@ def test_a_gather_is_a_look_up(spread: int, texts: bool) -> None:
 
 
 def test_a_large_gather_of_texts_is_several_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "_TEXT_BYTES", 100)
+    monkeypatch.setattr(columns, "TEXT_BYTES", 100)
     known = {n: "x" * (n % 30) for n in range(50)}
     column = column_of(known, Random(1), arrow.STRING)
     ids = [n if n % 7 else None for n in range(60)]

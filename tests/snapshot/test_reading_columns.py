@@ -17,13 +17,15 @@ import graphdb
 from graphdb.common import arrow
 from graphdb.common.errors import StorageError
 from graphdb.common.values.types import INTEGER, literal_sql
-from graphdb.snapshot import columns, property_arrays
-from graphdb.snapshot.columns import read_column, read_columns
+from graphdb.snapshot import columns, large_columns, property_arrays
+from graphdb.snapshot.columns import read_columns
 from graphdb.snapshot.edge_values import EdgeValues
+from graphdb.snapshot.large_columns import read_large_column
 from graphdb.snapshot.property_arrays import LOOKS
 from graphdb.snapshot.property_types import property_relation
 from graphdb.storage.graph import data_graph
 from graphdb.storage.persisted import files
+from graphdb.storage.persisted.room import Room
 from tests.fuzz import scaled
 
 KEYS = {
@@ -64,8 +66,8 @@ def test_a_column_is_what_a_join_says(db: graphdb.Database, monkeypatch: pytest.
         value = literal_sql("l", snapshot.properties.type_of(label))
         expected = snapshot.connection.rows(f"FROM ({property_relation(label, value)}) ORDER BY subject")
         for spread, marked, (gap, most) in product((1, 4, 10**6), (1, 64), ((16_384, 32), (1, 32), (1, 2), (3, 1))):
-            monkeypatch.setattr(columns, "_SPREAD", spread)
-            monkeypatch.setattr(columns, "_MARKED", marked)
+            monkeypatch.setattr(columns, "SPREAD", spread)
+            monkeypatch.setattr(columns, "MARKED", marked)
             monkeypatch.setattr(columns, "_GAP", gap)
             monkeypatch.setattr(columns, "_RANGES", most)
             found = read_columns(snapshot.connection, snapshot.store.ids, [label.id], value, 1 << 20)
@@ -73,17 +75,35 @@ def test_a_column_is_what_a_join_says(db: graphdb.Database, monkeypatch: pytest.
             vertices, values = found[0].rows()
             assert list(zip(vertices.tolist(), arrow.pylist(values), strict=True)) == expected
         assert read_columns(snapshot.connection, snapshot.store.ids, [label.id], value, 0) is None
-        monkeypatch.setattr(columns, "_SPREAD", 10**6)
-        for pieces in (1, 2, 7):
-            column = read_column(snapshot.connection, snapshot.store.ids, label.id, value, pieces)
-            if key == "text":
-                assert column is None, "texts have not one size"
-                continue
+
+
+def test_a_column_read_in_passes_is_what_a_join_says(
+    db: graphdb.Database, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Vertices and literals lie close together or far apart, arrays are in memory or mapped, and batches are small."""
+    filled(db, Random(2))
+    snapshot = db._state.snapshot()
+    monkeypatch.setattr(large_columns, "BATCH", 64)
+    monkeypatch.setattr(large_columns, "_OFTEN", 2)
+    for key in KEYS:
+        label = label_of(db, key)
+        value = literal_sql("l", snapshot.properties.type_of(label))
+        expected = snapshot.connection.rows(f"FROM ({property_relation(label, value)}) ORDER BY subject")
+        given = snapshot.connection, snapshot.store.ids, label.id, value
+        for spread, memory in product((0, 4, 10**6), (0, 2000, 1 << 20)):
+            monkeypatch.setattr(large_columns, "SPREAD", spread)
+            monkeypatch.setattr(large_columns, "MARKED", 10**6)
+            column = read_large_column(*given, Room(tmp_path, memory, lambda: 1 << 30))
             assert column is not None
             vertices, values = column.rows()
             assert list(zip(vertices.tolist(), arrow.pylist(values), strict=True)) == expected
-        monkeypatch.setattr(columns, "_SPREAD", 0)
-        assert read_column(snapshot.connection, snapshot.store.ids, label.id, value, 2) is None, "they are far apart"
+            assert files.unmapped_bytes(column) <= memory
+            if not memory:
+                assert read_large_column(*given, Room(None, memory)) is None, "there is no room"
+                assert read_large_column(*given, Room(tmp_path, memory, lambda: 100)) is None, "nor on the disk"
+        monkeypatch.setattr(large_columns, "MARKED", 1 / 1000)
+        assert read_large_column(*given, Room(tmp_path, 1 << 20)) is None, "the literals lie far apart"
+    assert not [*tmp_path.iterdir()], "the files have no names"
 
 
 @pytest.mark.parametrize("most", [1, 2, 5, 1000])
@@ -114,7 +134,7 @@ def test_ranges_leave_out_the_widest_gaps(most: int, monkeypatch: pytest.MonkeyP
         "UPDATE _graphdb.triple SET subject = 6 WHERE subject = 7",
     ],
 )
-def test_damage_is_noticed(db: graphdb.Database, damage: str) -> None:
+def test_damage_is_noticed(db: graphdb.Database, damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     db.query("UNWIND range(1, 50) AS i CREATE (:A {key: 'x' + i})")
     db.query("CREATE (:B {other: 'y'})")
     snapshot, label = db._state.snapshot(), label_of(db, "key")
@@ -122,6 +142,10 @@ def test_damage_is_noticed(db: graphdb.Database, damage: str) -> None:
     for labels in ([label.id], [label.id, label_of(db, "other").id]):
         with pytest.raises(StorageError):
             read_columns(snapshot.connection, snapshot.store.ids, labels, "l.lexical", 1 << 20)
+    for spread, value in product((0, large_columns.SPREAD), ("l.text", "l.id")):
+        monkeypatch.setattr(large_columns, "SPREAD", spread)
+        with pytest.raises(StorageError):
+            read_large_column(snapshot.connection, snapshot.store.ids, label.id, value, Room(None, 1 << 20))
 
 
 def test_properties_that_are_read_together_are_those_read_alone(
@@ -253,35 +277,33 @@ def test_values_of_edges(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_columns_larger_than_the_memory_are_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are read in pieces, once: the others that they push out are not read anew."""
+    """They are read in passes, once: the others do not push them out, and of texts none is looked up."""
     read = Counter[int]()
 
-    def counted(connection: Any, ids: Any, label: int, value_sql: str, pieces: int) -> Any:
+    def counted(connection: Any, ids: Any, label: int, *given: Any) -> Any:
         read[label] += 1
-        assert pieces == 5
-        return columns.read_column(connection, ids, label, value_sql, pieces)
+        return read_large_column(connection, ids, label, *given)
 
-    monkeypatch.setattr(property_arrays, "read_column", counted)
+    monkeypatch.setattr(property_arrays, "read_large_column", counted)
     monkeypatch.setattr(property_arrays, "SMALL", 100)
-    monkeypatch.setattr(property_arrays, "_PIECE", 100)
+    monkeypatch.setattr(property_arrays, "_LARGE", 10)
     monkeypatch.setattr(files, "_MAPPED", 1)
     with graphdb.connect(tmp_path / "graph.duckdb", threads=1) as db:
         db.query("UNWIND range(1, 500) AS i CREATE (:A {number: i, share: i / 4.0, text: 'x' + toString(i)})")
         properties = db._state.snapshot().properties
         properties._memory = 1000  # 500 numbers take four times as much
-        for _ in range(3):
+        for _ in range(LOOKS + 1):
             found = db.query("MATCH (a:A) RETURN sum(a.number) AS n, max(a.share) AS m, count(a.text) AS t").fetchall()
             assert found == [(125_250, 125.0, 500)]
-        assert sorted(read.values()) == [1, 1]
-        label = label_of(db, "number")
-        assert properties.array(label) is not None
-        db.query("MATCH (a:A {number: 7}) SET a.number = -7")
-        assert db.query("MATCH (a:A) WHERE a.number < 4 RETURN a.number AS n ORDER BY n").fetchall() == [
-            (-7,),
-            (1,),
-            (2,),
-            (3,),
-        ]
+            assert db.query("MATCH (a:A {number: 77}) RETURN a.text").scalar() == "x77"
+        assert sorted(read.values()) == [1, 1, 1]
+        looks = properties._looks.total()
+        assert db.query("MATCH (a:A {number: 78}) RETURN a.text").scalar() == "x78"
+        assert properties._looks.total() == looks
+        assert None not in [properties.array(label_of(db, key)) for key in ("number", "text")]
+        db.query("MATCH (a:A {number: 7}) SET a.number = -7, a.text = 'seven'")
+        found = db.query("MATCH (a:A) WHERE a.number < 4 RETURN a.number AS n, a.text ORDER BY n").fetchall()
+        assert found == [(-7, "seven"), (1, "x1"), (2, "x2"), (3, "x3")]
 
 
 def test_texts_that_do_not_fit_are_looked_up_for_a_handful(
