@@ -119,6 +119,39 @@ def tally(numbers: Ints, least: int, counts: Ints, last: Ints) -> None:
         last[numbers[i] - least] = i
 
 
+@entry("i8[:], i8[:]")
+def first_places(numbers: Ints, firsts: Ints) -> None:
+    """Write where each of some numbers (int64[n]) comes first; what does not come stays as it is."""
+    for i in range(len(numbers) - 1, -1, -1):
+        firsts[numbers[i]] = i
+
+
+@entry("i8[:], b1[:], f8[:], f8[:], i8[:]")
+def add_reals(
+    numbers: Ints, there: NDArray[np.bool_], values: NDArray[np.float64], sums: NDArray[np.float64], counts: Ints
+) -> None:
+    """Add the values (float64[n]) of rows that are ``there`` (bool[n]; empty for all) by their numbers (int64[n]), and
+    how many these are.
+    """
+    if len(there) == 0:
+        for i in range(len(numbers)):
+            sums[numbers[i]] += values[i]
+            counts[numbers[i]] += 1
+    for i in range(len(there)):
+        sums[numbers[i]] += values[i] if there[i] else 0.0
+        counts[numbers[i]] += np.int64(there[i])
+
+
+@entry("i8[:], b1[:], i8[:], i8[:]")
+def add_integers(numbers: Ints, there: NDArray[np.bool_], values: Ints, sums: Ints) -> None:
+    """Add the values (int64[n]) of rows that are ``there`` (bool[n]; empty for all) by their numbers (int64[n])."""
+    if len(there) == 0:
+        for i in range(len(numbers)):
+            sums[numbers[i]] += values[i]
+    for i in range(len(there)):
+        sums[numbers[i]] += values[i] if there[i] else np.int64(0)
+
+
 @kernel
 def _place(numbers: Any, values: Any, ends: Any, placed: Any) -> None:
     """Put the values of each group together, from where ``ends`` says that they begin, which becomes where they end."""

@@ -257,6 +257,10 @@ COUNTED = [
     MANY + "WITH date(b.at) AS d, b.age AS age RETURN d, count(*), sum(age), max(d) ORDER BY d",
     MANY + "WITH b.age + 1 AS x, a.age AS age RETURN sum(x), count(x), avg(age)",
     MANY + "WITH b.at.hour AS h, a.at.dayOfWeek AS d RETURN h, d, count(*) ORDER BY h, d",
+    MANY + "WITH a, b RETURN a.on AS on, sum(size([x IN [a.age, b.age, 3] WHERE x > 4])) AS n, max(reduce(s = 0, x IN [a.age, 2] | s + x)) AS m ORDER BY on",
+    MANY + "WITH b.age AS age, a.age AS other RETURN age, count(CASE WHEN any(x IN [1, other] WHERE x = age) THEN 1 END) AS n ORDER BY age",
+    MANY + "WITH a, b RETURN a.on AS on, percentileDisc(b.age, 0.3) AS p, percentileCont(b.age, 0.7) AS q, count(*) AS s ORDER BY on",
+    MANY + "WITH a.age AS age, b.age AS other WHERE age < 9 RETURN age, percentileDisc(other, 1.0) AS p, percentileCont(other, 0.0) AS q ORDER BY age",
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from graphdb.common import arrow
 from graphdb.relational.vectors.algebra import (
@@ -25,16 +26,15 @@ from graphdb.relational.vectors.counted.compressed import without_columns_betwee
 from graphdb.relational.vectors.expressions import evaluated, fulfilled, has_few_texts
 from graphdb.relational.vectors.frames import Frame
 from graphdb.relational.vectors.numbers import SPREAD, NotVectorized
-from graphdb.relational.vectors.pieces import in_pieces
-from graphdb.snapshot.number_columns import numbers_of
+from graphdb.relational.vectors.pieces import in_pieces, rows_of_piece
+from graphdb.snapshot.number_columns import Numbers, numbers_of
 from graphdb.snapshot.properties import Properties
 
 _PIECE = 1 << 15
 """Rows of a piece: some columns of them fit into a cache of a megabyte."""
 
-_SHARED = 1 << 19
-"""Rows from which on several threads compute pieces, of twice as many rows: with fewer they wait for one another
-between short operations."""
+_SHARED = 1 << 18
+"""Rows from which on several threads compute pieces."""
 
 MANY = 1 << 15
 """Rows from which on pieces are worth while."""
@@ -50,12 +50,13 @@ _LOCAL = {
 
 def is_computed(vector: Vector | Aggregate | None) -> bool:
     """Whether an expression is one that pieces are computed of."""
-    return isinstance(vector, Operation) and _is_local(vector)
+    return isinstance(vector, Operation) and is_local(vector)
 
 
-def _is_local(vector: Vector) -> bool:
+def is_local(vector: Vector) -> bool:
+    """Whether an expression has a number, truth value or text of a clause for each row, of that row alone."""
     if isinstance(vector, Operation):
-        return vector.operator in _LOCAL and all(map(_is_local, vector.operands))
+        return vector.operator in _LOCAL and all(map(is_local, vector.operands))
     return not isinstance(vector, OfItems)
 
 
@@ -85,16 +86,16 @@ def each_in_pieces(
     if clause.where and not any(map(is_computed, columns.values())):
         return None  # rows are chosen only: columns that nobody reads need not be
     vectors = [*columns.values(), *clause.where]
-    if not isinstance(clause.rows, str) or not any(map(is_computed, vectors)) or not all(map(_is_local, vectors)):
+    if not isinstance(clause.rows, str) or not any(map(is_computed, vectors)) or not all(map(is_local, vectors)):
         return None
-    table, vectors = _with_properties(table, vectors, properties)
+    table, vectors = with_properties(table, vectors, properties)
     columns = dict(zip(columns, vectors, strict=False))
     where = tuple(vectors[len(columns) :])
     taken = sorted({name for vector in vectors for name in names_of(vector)})
     table = table.select(taken)
     whole = {} if where else {name: table.column(v.name) for name, v in columns.items() if isinstance(v, ColumnOf)}
 
-    size, threads = (_PIECE, 1) if len(table) < _SHARED else (2 * _PIECE, threads)
+    size, threads = (_PIECE, 1) if len(table) < _SHARED else (rows_of_piece(len(table), threads), threads)
     properties.unions()  # is asked of DuckDB once, which this thread alone may do while others work
 
     def made(number: int) -> dict[str, arrow.Array]:
@@ -111,10 +112,12 @@ def each_in_pieces(
     return arrow.table(found)
 
 
-def _with_properties(
+def with_properties(
     table: arrow.Table, vectors: list[Vector], properties: Properties
 ) -> tuple[arrow.Table, list[Vector]]:
-    """Return rows with the properties that expressions look up as columns, and the expressions over these."""
+    """Return rows with the properties that expressions look up as columns, and the expressions over these: threads may
+    compute them, since none asks DuckDB for anything.
+    """
     vectors = [_by_codes(vector, len(table), properties) for vector in vectors]
     looked_up = list(dict.fromkeys(each for vector in vectors for each in _properties_of(vector)))
     properties.read_ahead(each.label for each in looked_up)
@@ -122,29 +125,31 @@ def _with_properties(
     for number, each in enumerate(looked_up):
         name, ids = f"property {number}", table.column(each.vertex.name)
         source = properties.source(each.label, len(ids))
-        if isinstance(each, _CodeOf):
+        if isinstance(each, CodeOf):
             assert source is not None
             coded = source.codes()
             assert coded is not None
             source = coded[0]
-        if isinstance(each, _RealOf):
+        if isinstance(each, _NumberOf):
             assert source is not None
             numbers = numbers_of(source)
             assert numbers is not None
-            source = numbers.both
+            source = getattr(numbers, each.part)
         table = table.append_column(name, properties.gather(each.label, ids) if source is None else source.delayed(ids))
         names[each] = ColumnOf(name)
     return table, [_with(vector, names) for vector in vectors]
 
 
 @dataclass(frozen=True, slots=True)
-class _CodeOf(PropertyOf):
+class CodeOf(PropertyOf):
     """The number of a text that is a property."""
 
 
 @dataclass(frozen=True, slots=True)
-class _RealOf(PropertyOf):
-    """The floating-point number that a property of both types is, or equals."""
+class _NumberOf(PropertyOf):
+    """The integer, or floating-point number, that a property of both types is; or the latter that it is or equals."""
+
+    part: Literal["whole", "real", "both"]
 
 
 def _by_codes(vector: Vector, rows: int, properties: Properties) -> Vector:
@@ -153,19 +158,29 @@ def _by_codes(vector: Vector, rows: int, properties: Properties) -> Vector:
     """
     match vector:
         case Operation("toFloat", (PropertyOf() as mixed,)) if properties.is_mixed_numeric(mixed.label):
-            source = properties.source(mixed.label, rows)
-            numbers = None if source is None else numbers_of(source)
+            numbers = _numbers(mixed, rows, properties)
             if numbers is not None and numbers.both is not None:
-                return _RealOf(mixed.vertex, mixed.label)
+                return _NumberOf(mixed.vertex, mixed.label, "both")
+        case PropertyOf(vertex, label) if _numbers(vector, rows, properties) is not None:
+            return Operation("coalesce of numbers", tuple(_NumberOf(vertex, label, part) for part in _PARTS))
         case Operation("same text", (PropertyOf() as left, PropertyOf() as right)) if left.label == right.label:
             few = left.label.triples <= SPREAD * rows  # to number many would take longer than to compare some
             source = properties.source(left.label, rows) if few else None
             if source is not None and source.codes() is not None:
-                codes = tuple(_CodeOf(each.vertex, each.label) for each in (left, right))
+                codes = tuple(CodeOf(each.vertex, each.label) for each in (left, right))
                 return Operation("=", codes)
         case Operation(_, operands):
             return replace(vector, operands=tuple(_by_codes(operand, rows, properties) for operand in operands))
     return vector
+
+
+_PARTS: tuple[Literal["whole", "real"], ...] = ("whole", "real")
+
+
+def _numbers(key: PropertyOf, rows: int, properties: Properties) -> Numbers | None:
+    """Return the numbers of a property of both types; None of any other."""
+    source = properties.source(key.label, rows) if properties.is_mixed_numeric(key.label) else None
+    return None if source is None else numbers_of(source)
 
 
 def _with(vector: Vector, names: Mapping[Vector, Vector]) -> Vector:

@@ -11,6 +11,15 @@ from typing import TypeVar
 
 Found = TypeVar("Found")
 
+_LEAST, _MOST = 1 << 16, 1 << 18
+"""Rows of a piece of several short operations: a thread that was woken up for each of fewer rows would wait for longer
+than it works."""
+
+
+def rows_of_piece(rows: int, threads: int) -> int:
+    """Return how many rows threads take at a time of so many, where they run several operations over each piece."""
+    return min(max(-(-rows // max(threads, 1)), _LEAST), _MOST)
+
 
 def in_pieces(work: Callable[[int], Found], pieces: int, threads: int, check: Callable[[], None]) -> list[Found]:
     """Return what ``work`` gives for each of ``0 … pieces-1``, in this order.

@@ -40,6 +40,7 @@ from graphdb.relational.vectors.lookups import (
 )
 from graphdb.relational.vectors.numbers import NotVectorized
 from graphdb.relational.vectors.order import ordered, ordered_within
+from graphdb.relational.vectors.partial_groups import LEAST, grouped_in_pieces
 from graphdb.relational.vectors.products import Product, pairs
 from graphdb.relational.vectors.typed.unions import with_unions
 from graphdb.snapshot.properties import Properties
@@ -148,6 +149,8 @@ def _frame(
     if each is not None:
         return Frame.of(each), each.column_names
     smaller = _compressed(rows, tables, properties, check, threads, most)
+    if smaller is None and (made := _grouped_in_pieces(rows, tables, properties, check, threads)) is not None:
+        return _windowed(rows, made, properties)
     if smaller is not None:
         rows, frame = smaller
     else:
@@ -174,16 +177,38 @@ def _frame(
     if rows.grouped:
         made = _groups(rows, frame, properties)
         check()
-        made = ordered(rows.order, rows.window, made, properties)
-    elif rows.within is not None:
+        return _windowed(rows, made, properties)
+    if rows.within is not None:
         made = _each(rows, ordered_within(rows.within, rows.order, rows.window, frame, properties), properties)
     else:
         made = _each(rows, ordered(rows.order, rows.window, frame, properties), properties)
-    names = [name for name, _ in rows.columns]
-    if rows.numbered is not None:
-        made = _with_numbers(made, names, rows.numbered)
-        names = [*names, rows.numbered]
-    return made, names
+    return _numbered(rows, made)
+
+
+def _windowed(clause: Clause, groups: Frame, properties: Properties) -> tuple[Frame, list[str]]:
+    """Return the rows of a clause, of its groups, and the names of their columns."""
+    return _numbered(clause, ordered(clause.order, clause.window, groups, properties))
+
+
+def _numbered(clause: Clause, made: Frame) -> tuple[Frame, list[str]]:
+    """Return the rows of a clause with their numbers, where these are a column, and the names of all columns."""
+    names = [name for name, _ in clause.columns]
+    if clause.numbered is None:
+        return made, names
+    return _with_numbers(made, names, clause.numbered), [*names, clause.numbered]
+
+
+def _grouped_in_pieces(
+    clause: Clause, tables: Mapping[str, arrow.Table], properties: Properties, check: Callable[[], None], threads: int
+) -> Frame | None:
+    """Return the groups of many rows of a table, a piece of them at a time; None where they are not made so."""
+    if threads == 1 or not clause.grouped or _rows_below(clause, tables) < LEAST:
+        return None
+    with suppress(NotVectorized):
+        clause = without_columns_between(clause)
+        if isinstance(clause.rows, str):
+            return grouped_in_pieces(clause, tables[clause.rows], properties, check, threads)
+    return None
 
 
 def _summed(clause: Clause) -> Clause | None:
@@ -196,6 +221,12 @@ def _summed(clause: Clause) -> Clause | None:
     with suppress(NotVectorized):
         clause = without_columns_between(clause)
     return summed_before(clause, below) if clause.rows is below else None
+
+
+def _is_made(aggregate: Aggregate) -> bool:
+    """Whether something is made of each value before it is aggregated, or values are sorted."""
+    made = isinstance(aggregate.operand, Operation | OfItems)
+    return made or aggregate.function in ("percentileCont", "percentileDisc")
 
 
 def _takes_one_thread(vector: Vector | Aggregate) -> bool:
@@ -250,14 +281,16 @@ def _compressed(
         They are not, and something is computed of each.
     """
     below: Rows = clause
-    computed = False
+    computed = of_computed = False
     while isinstance(below, Clause):
         computed = computed or any(isinstance(vector, Operation) for _, vector in below.columns)
+        of_computed = of_computed or any(isinstance(each, Aggregate) and _is_made(each) for _, each in below.columns)
         below = below.rows
     table = tables.get(below) if isinstance(below, str) else None
-    if table is None or len(table) < (min(MANY, _LARGE + 1) if computed else _LARGE + 1) or not clause.grouped:
+    least = min(MANY, _LARGE + 1) if computed or of_computed else _LARGE + 1
+    if table is None or len(table) < least or not clause.grouped:
         return None
-    if not computed and all(isinstance(vector, Aggregate) for _, vector in clause.columns):
+    if not (computed or of_computed) and all(isinstance(vector, Aggregate) for _, vector in clause.columns):
         return None  # one group
     try:
         large = len(table) > _LARGE  # of fewer, to compute something of each is no more work than to combine them

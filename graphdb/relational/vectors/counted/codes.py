@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -53,13 +54,32 @@ class Parts(ABC):
             case LabelOf(numbers):
                 return self.take(numbers)
             case OfItems():
-                return False
+                return all(map(self.take, beside_items(vector)))
             case Operation(operator, operands):
                 return all(map(self.take, operands)) or (operator in NARROWING and self.number(vector))
 
     @abstractmethod
     def number(self, vector: Vector) -> bool:
         """Take in the values of an expression as one part; False where they are too many."""
+
+
+def beside_items(vector: OfItems) -> list[Vector]:
+    """Return what is taken of the rows of lists: the lists, and what is computed of their items takes besides these."""
+    outer = [vector.lists] if vector.start is None else [vector.lists, vector.start]
+    return [*outer, *(each for inner in vector.inner for each in leaves(inner, {vector.name}))]
+
+
+def leaves(vector: Vector, items: AbstractSet[str] = frozenset()) -> list[Vector]:
+    """Return the columns, properties and labels that an expression takes, those of items of lists left out."""
+    match vector:
+        case ColumnOf(name) | PropertyOf(ColumnOf(name)) | LabelOf(ColumnOf(name)):
+            return [] if name in items else [vector]
+        case Operation(_, operands):
+            return [each for operand in operands for each in leaves(operand, items)]
+        case OfItems():
+            return [each for part in beside_items(vector) for each in leaves(part, items)]
+        case Constant():
+            return []
 
 
 @dataclass

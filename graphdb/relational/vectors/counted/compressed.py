@@ -27,23 +27,20 @@ from graphdb.relational.vectors.algebra import (
     Vector,
     names_of,
 )
-from graphdb.relational.vectors.counted.codes import Codes, Parts, the_one
+from graphdb.relational.vectors.counted.codes import Codes, Parts, leaves, the_one
 from graphdb.relational.vectors.expressions import evaluated, fulfilled
 from graphdb.relational.vectors.frames import Frame, Ints
 from graphdb.relational.vectors.grouped.groups import weights
 from graphdb.relational.vectors.grouped.numbering import range_of
 from graphdb.relational.vectors.numbers import NotVectorized, is_repeated, multiplied, require, sums
-from graphdb.relational.vectors.pieces import in_pieces
+from graphdb.relational.vectors.pieces import in_pieces, rows_of_piece
 from graphdb.snapshot.properties import Properties
 
 _FEWER = 8
 """Times by which the combinations of values must be fewer than the rows of a piece."""
 
 _PIECE = 1 << 17
-"""Rows of a piece: of fewer, threads that count pieces wait for one another between short operations."""
-
-_OF_ROWS = ("collect", "percentileCont", "percentileDisc")
-"""Aggregates that take each row."""
+"""Rows of a piece on one thread."""
 
 _ROWS = "number of rows"
 """The column of how many rows one stands for."""
@@ -70,8 +67,8 @@ def compressed(
     """
     aggregates = [each for _, each in clause.columns if isinstance(each, Aggregate)]
     matches = {each.matches for each in aggregates if each.function not in ("min", "max") and not each.distinct}
-    if not isinstance(clause.rows, str) or len(matches) > 1 or any(each.function in _OF_ROWS for each in aggregates):
-        raise NotVectorized
+    if not isinstance(clause.rows, str) or len(matches) > 1 or any(each.function == "collect" for each in aggregates):
+        raise NotVectorized  # a list has something of each row
     weight = next(iter(matches), None)
     taken = [each.operand if isinstance(each, Aggregate) else each for _, each in clause.columns]
     names = sorted({name for vector in taken if vector is not None for name in names_of(vector)})
@@ -83,12 +80,14 @@ def compressed(
         rows = Frame.of(_counted(vectors, names, clause.where, table, weight, properties, check, threads))
         return replace(clause, where=(), columns=columns), fulfilled(clause.where, rows, properties)
     require(combines)
-    if any(isinstance(each, ColumnOf) and not _has_numbers(table.column(each.name).type) for each in taken):
+    if any(not _has_numbers(table.column(name).type) for vector in taken if vector for name in _own_columns(vector)):
         raise NotVectorized  # before threads begin
     # Counting alone is done in a millisecond or two, in which threads but wait for one another.
     alone = any(map(_reads, vectors)) or not any(isinstance(vector, Operation) for vector in vectors)
-    fewer = _combined(clause, taken, names, table, weight, properties, check, _PIECE, 1 if alone else threads)
-    if len(table) > _PIECE and len(fewer):  # the same combinations come in each piece
+    threads = 1 if alone else threads
+    size = _PIECE if threads == 1 else rows_of_piece(len(table), threads)
+    fewer = _combined(clause, taken, names, table, weight, properties, check, size, threads)
+    if len(table) > size and len(fewer):  # the same combinations come in each piece
         with suppress(NotVectorized):
             fewer = _combined(replace(clause, where=()), taken, names, fewer, _ROWS, properties, check, len(fewer))
     return replace(clause, where=(), columns=columns), Frame.of(fewer)
@@ -152,6 +151,11 @@ def _combined(
 def _has_numbers(type: arrow.DataType) -> bool:
     """Whether values are integers, truth values or dates, which combinations are numbered by."""
     return arrow.is_integer(type) or type == arrow.BOOL or arrow.is_date(type)
+
+
+def _own_columns(vector: Vector) -> set[str]:
+    """Return the columns whose values an expression takes as they are, not as vertices or edges."""
+    return {each.name for each in leaves(vector) if isinstance(each, ColumnOf)}
 
 
 def _reads(vector: Vector) -> bool:
@@ -233,8 +237,18 @@ def _replaced(vector: Vector, names: Mapping[str, Vector]) -> Vector:
             return replace(vector, code=_column_of(code, names))
         case Operation(_, operands):
             return replace(vector, operands=tuple(_replaced(operand, names) for operand in operands))
-        case OfItems():
-            raise NotVectorized  # its columns would have to be made for each item
+        case OfItems(lists=lists, name=name, start=start):
+            needed = {column: names[column] for each in vector.inner for column in names_of(each) - {name}}
+            if any(isinstance(each, Operation | OfItems) or name in names_of(each) for each in needed.values()):
+                raise NotVectorized  # they would have to be computed for each item
+            inside = {**needed, name: ColumnOf(name)}
+
+            def replaced(each: Vector | None, by: Mapping[str, Vector]) -> Vector | None:
+                return None if each is None else _replaced(each, by)
+
+            where, result = replaced(vector.where, inside), replaced(vector.result, inside)
+            lists = _replaced(lists, names)
+            return replace(vector, lists=lists, where=where, result=result, start=replaced(start, names))
         case Constant():
             return vector
 

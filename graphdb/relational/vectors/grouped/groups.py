@@ -135,8 +135,10 @@ def _by(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Groups:
         return Groups(each, each)
     if wide:
         return _as_they_come(codes, bound, most)
+    from graphdb.storage.arrays import column_kernels as kernels
+
     firsts = np.full(bound, -1, np.int64)
-    firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    kernels.first_places(np.ascontiguousarray(codes), firsts)
     there = firsts >= 0
     return Groups(codes, firsts) if there.all() else Groups((np.cumsum(there) - 1)[codes], firsts[there])
 
@@ -258,11 +260,10 @@ def aggregated(aggregate: Aggregate, groups: Groups, frame: Frame, properties: P
         reals = _real(array) if there is None else _real(array)[there]
         return _deviations(aggregate.function, numbers, reals, weighted, count)
     if aggregate.function in ("percentileCont", "percentileDisc") or arrow.is_string(array.type):
-        require(weighted is None or arrow.is_string(array.type))
         rows = np.arange(len(array)) if there is None else there
         if arrow.is_string(array.type):
             return extreme_texts(aggregate.function, array, rows, numbers, count)
-        return percentile(aggregate.function, aggregate.share, array, rows, numbers, count)
+        return percentile(aggregate.function, aggregate.share, array, rows, numbers, weighted, count)
     if array.type == arrow.FLOAT64:
         reals = values(array) if there is None else values(array)[there]
         return _of_reals(aggregate.function, numbers, reals, weighted, count)

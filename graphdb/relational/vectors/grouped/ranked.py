@@ -11,8 +11,8 @@ from graphdb.common import arrow
 from graphdb.relational.vectors.algebra import PropertyOf
 from graphdb.relational.vectors.expressions import evaluated
 from graphdb.relational.vectors.frames import Frame
-from graphdb.relational.vectors.numbers import numeric, require
-from graphdb.relational.vectors.order import of_floats
+from graphdb.relational.vectors.numbers import numeric, require, sums
+from graphdb.relational.vectors.order import of_floats, places_in_order
 from graphdb.relational.vectors.typed.mixed import reals_of_property
 from graphdb.relational.vectors.typed.unions import Part, as_floats, in_union
 from graphdb.snapshot.properties import Properties
@@ -22,7 +22,9 @@ from graphdb.storage.arrays.texts import taken
 Ints = NDArray[np.int64]
 
 
-def percentile(function: str, share: float, array: arrow.Array, rows: Ints, numbers: Ints, count: int) -> arrow.Array:
+def percentile(
+    function: str, share: float, array: arrow.Array, rows: Ints, numbers: Ints, weights: Ints | None, count: int
+) -> arrow.Array:
     """Return a percentile of the numbers of each group, DuckDB's but for its last bit; null of a group without any.
 
     Parameters
@@ -31,14 +33,14 @@ def percentile(function: str, share: float, array: arrow.Array, rows: Ints, numb
         ``percentileDisc``, one of the numbers, or ``percentileCont``, between the two nearest as a float.
     rows, numbers
         The places of numbers that are there, and which group each is of: int64 [n].
+    weights
+        How many matches each of these stands for: int64 [n], or None for one.
 
     Raises
     ------
     NotVectorized
         Some are not finite.
     """
-    from graphdb.storage.arrays import column_kernels as kernels
-
     real = array.type == arrow.FLOAT64
     if real:
         data = values(array)[rows]
@@ -46,22 +48,48 @@ def percentile(function: str, share: float, array: arrow.Array, rows: Ints, numb
         data = of_floats(data)
     else:
         data = numeric(array)[rows]
-    sizes = np.bincount(numbers, minlength=count)
+    sizes = sums(numbers, weights, count)
     if function == "percentileDisc":
         at = np.zeros(count)
         ranks = np.maximum(sizes - np.floor(sizes - sizes * share).astype(np.int64), 1) - 1
     else:
         at = np.maximum(sizes - 1, 0) * share
         ranks = np.floor(at).astype(np.int64)
-    found, following = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    given = np.ascontiguousarray(numbers), np.ascontiguousarray(data)
-    kernels.select_of_groups(*given, np.cumsum(sizes) - sizes, np.empty(len(data), np.int64), ranks, found, following)
+    if weights is None:
+        found, following = _selected(numbers, data, sizes, ranks)
+    else:
+        found, following = _in_order(numbers, data, weights, ranks)
     there = None if sizes.all() else sizes > 0
     if function == "percentileDisc":
         return arrow.numbers(_floats(found) if real else found, there)
     low, high = (_floats(each) if real else each.astype(np.float64) for each in (found, following))
     beyond = at - ranks
     return arrow.numbers(np.where(beyond == 0, low, low + (high - low) * beyond), there)
+
+
+def _selected(numbers: Ints, data: Ints, sizes: Ints, ranks: Ints) -> tuple[Ints, Ints]:
+    """Return the value of some rank among those of each group, and the next one, or the last."""
+    from graphdb.storage.arrays import column_kernels as kernels
+
+    found, following = np.zeros(len(sizes), np.int64), np.zeros(len(sizes), np.int64)
+    given = np.ascontiguousarray(numbers), np.ascontiguousarray(data)
+    kernels.select_of_groups(*given, np.cumsum(sizes) - sizes, np.empty(len(data), np.int64), ranks, found, following)
+    return found, following
+
+
+def _in_order(numbers: Ints, data: Ints, weights: Ints, ranks: Ints) -> tuple[Ints, Ints]:
+    """Return the same of values that come several times."""
+    if not len(data):
+        return np.zeros_like(ranks), np.zeros_like(ranks)
+    order = places_in_order([numbers, data])
+    until = np.cumsum(weights[order])  # so many come up to each
+    ends = np.searchsorted(numbers[order], np.arange(len(ranks)), "right")
+    begins = np.append(0, until)[np.searchsorted(numbers[order], np.arange(len(ranks)))]
+    last = np.maximum(ends - 1, 0)
+    found, following = (
+        data[order[np.minimum(np.searchsorted(until, begins + each, "right"), last)]] for each in (ranks, ranks + 1)
+    )
+    return found, following
 
 
 def _floats(bits: Ints) -> NDArray[np.float64]:

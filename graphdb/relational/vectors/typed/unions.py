@@ -6,8 +6,8 @@ list that is unwound.  The sums of the parts are added, and no column of both is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +21,14 @@ from graphdb.relational.vectors.numbers import (
     multiplied,
     numeric,
     require,
-    sums,
-    sums_of_reals,
 )
 from graphdb.storage.arrays.arrow import values
 
 _WHOLE = 1 << 53
 """Integers up to here are floating-point numbers, too."""
 
-_PIECE = 1 << 15
-"""Rows at least whose numbers are added at a time: some columns of them fit into a processor's cache."""
+_ALL = np.empty(0, np.bool_)
+"""What says that all rows are there."""
 
 _MEMBERS = {"l": Base.INTEGER, "g": Base.FLOAT}
 """The members of a union that columns become, by the formats of these."""
@@ -38,8 +36,6 @@ _MEMBERS = {"l": Base.INTEGER, "g": Base.FLOAT}
 
 Part: TypeAlias = "tuple[arrow.Array, NDArray[np.bool_] | None]"
 """Numbers of one type, and which rows have theirs among them: bool [rows], or None for all."""
-
-Number = TypeVar("Number", np.int64, np.float64)
 
 
 def with_unions(table: arrow.Table, mixed: Collection[str], union: arrow.DataType) -> arrow.Table:
@@ -147,45 +143,37 @@ def sums_of_parts(
     NotVectorized
         SQL has to add them: a sum is too large, or not finite.
     """
-    whole, real, is_real = np.zeros(count, np.int64), np.zeros(count), np.zeros(count, bool)
-    size = max(_PIECE, 4 * count)
+    from graphdb.storage.arrays import column_kernels as kernels
+
+    groups = np.ascontiguousarray(groups)
+    whole, real, reals = np.zeros(count, np.int64), np.zeros(count), np.zeros(count, np.int64)
     for array, chosen in parts:
         there = array.valid if chosen is None else chosen if array.valid is None else chosen & array.valid
+        some = _ALL if there is None else np.ascontiguousarray(there)
         if array.type == arrow.FLOAT64:
-            for mine, times, reals in _pieces(there, groups, weights, values(array), size):
-                with np.errstate(over="ignore", invalid="ignore"):
-                    real += sums_of_reals(mine, reals if times is None else reals * times, count)
-                is_real |= sums(mine, None, count) > 0
+            data = values(array) if weights is None else values(array) * weights
+            kernels.add_reals(groups, some, np.ascontiguousarray(data), real, reals)
             continue
-        data = numeric(array)
-        if len(data) and is_repeated(data) and not data[0]:
+        integers = numeric(array)
+        if len(integers) and is_repeated(integers) and not integers[0]:
             continue  # which rows have 0 makes no difference
-        for mine, times, integers in _pieces(there, groups, weights, data, size):
-            added = sums(mine, integers if times is None else multiplied(integers, times), count)
-            require(largest(added) + largest(whole) < FITS)
-            whole += added
+        integers = integers if weights is None else multiplied(integers, weights)
+        require(_sum_fits(integers))
+        added = np.zeros(count, np.int64)
+        kernels.add_integers(groups, some, np.ascontiguousarray(integers), added)
+        require(largest(added) + largest(whole) < FITS)
+        whole += added
     require(bool(np.isfinite(real).all()))
     types = {array.type == arrow.FLOAT64 for array, _ in parts}
     if len(types) == 1:
         return arrow.numbers(real if types.pop() else whole)
-    return union_of(whole, real + whole, is_real, None, union())
+    return union_of(whole, real + whole, reals > 0, None, union())
 
 
-def _pieces(
-    there: NDArray[np.bool_] | None,
-    groups: NDArray[np.int64],
-    weights: NDArray[np.int64] | None,
-    numbers: NDArray[Number],
-    size: int,
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[Number]]]:
-    """Yield the groups, weights and numbers of the rows that are ``there``, of so many rows at a time."""
-    for start in range(0, len(numbers), size):
-        rows = slice(start, start + size)
-        some = groups[rows], None if weights is None else weights[rows], numbers[rows]
-        if there is not None:
-            at = np.flatnonzero(there[rows])
-            some = some[0].take(at), None if some[1] is None else some[1].take(at), some[2].take(at)
-        yield some
+def _sum_fits(integers: NDArray[np.int64]) -> bool:
+    """Whether no sum of some of the integers is too large."""
+    most = largest(integers)
+    return most * len(integers) < FITS or float(np.abs(integers.astype(np.float64)).sum()) < FITS
 
 
 def as_union(array: arrow.Array, union: arrow.DataType) -> arrow.Array:

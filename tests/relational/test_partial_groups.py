@@ -1,0 +1,173 @@
+"""Groups of many rows, made a piece at a time on several threads, against sums of Python's."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphdb
+from graphdb.common import arrow
+from graphdb.relational.vectors import partial_groups as partial
+from graphdb.relational.vectors import pieces
+from graphdb.relational.vectors import run as clauses
+from graphdb.relational.vectors.grouped.ranked import percentile
+
+Edge = dict[str, Any]
+
+MATCH = "MATCH (a:P)-[r:K]->(b:P) "
+
+
+@pytest.fixture(scope="module")
+def edges() -> list[Edge]:
+    """What there is: of each edge the properties of both of its ends, and its own."""
+    draw = random.Random(7)
+    people = [
+        {
+            "id": i,
+            "age": None if i % 7 == 0 else i % 11,
+            "city": None if i % 9 == 0 else f"c{i % 5}",
+            "size": None if i % 4 == 0 else i * 0.25,
+            "mix": None if i % 5 == 0 else i if i % 2 else i + 0.5,
+        }
+        for i in range(60)
+    ]
+    return [
+        {
+            "a": draw.choice(people),
+            "b": draw.choice(people),
+            "w": draw.randrange(1000) / 8,
+            "y": 2000 + draw.randrange(30),
+        }
+        for _ in range(900)
+    ]
+
+
+@pytest.fixture(scope="module")
+def database(edges: list[Edge]) -> Iterator[graphdb.Database]:
+    people = {each["id"]: each for edge in edges for each in (edge["a"], edge["b"])}
+    with graphdb.connect(device="cpu", threads=2) as opened:
+        opened.query("UNWIND $rows AS r CREATE (p:P) SET p = r", rows=[people[each] for each in sorted(people)])
+        rows = [{"a": edge["a"]["id"], "b": edge["b"]["id"], "w": edge["w"], "y": edge["y"]} for edge in edges]
+        opened.query(
+            "UNWIND $rows AS r MATCH (a:P {id: r.a}), (b:P {id: r.b}) CREATE (a)-[:K {w: r.w, y: r.y}]->(b)", rows=rows
+        )
+        yield opened
+
+
+@pytest.fixture
+def used(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether groups were made in pieces, of some rows each."""
+    monkeypatch.setattr(clauses, "LEAST", 0)
+    monkeypatch.setattr(clauses, "_compressed", lambda *_: None)
+    monkeypatch.setattr(pieces, "_LEAST", 100)
+    monkeypatch.setattr(pieces, "_MOST", 100)
+    monkeypatch.setattr(partial, "_FEWER", 1)
+    made: list[bool] = []
+    group = partial.grouped_in_pieces
+    monkeypatch.setattr(
+        clauses, "grouped_in_pieces", lambda *given: (found := group(*given), made.append(found is not None))[0]
+    )
+    return made
+
+
+def _some(values: list[Any]) -> list[Any]:
+    return [value for value in values if value is not None]
+
+
+def _mean(values: list[Any]) -> float | None:
+    return sum(_some(values)) / len(_some(values)) if _some(values) else None
+
+
+SUMS: list[tuple[str, Any, Any]] = [
+    (
+        "a.age AS k, sum(CASE WHEN r.y > 2010 THEN r.w ELSE 0 END) AS n",
+        lambda e: e["a"]["age"],
+        lambda es: (sum(e["w"] if e["y"] > 2010 else 0 for e in es),),
+    ),
+    (
+        "a.city AS k, count(*) AS n, count(b.size) AS m, sum(b.size) AS s, avg(b.size) AS v, min(r.w) AS l, max(r.w + b.age) AS h",
+        lambda e: e["a"]["city"],
+        lambda es: (
+            len(es),
+            len(_some([e["b"]["size"] for e in es])),
+            sum(_some([e["b"]["size"] for e in es])),
+            _mean([e["b"]["size"] for e in es]),
+            min(e["w"] for e in es),
+            max(_some([None if e["b"]["age"] is None else e["w"] + e["b"]["age"] for e in es]), default=None),
+        ),
+    ),
+    (
+        "r.y % 4 AS k, sum(b.mix) AS s, min(b.mix) AS l, sum(b.mix * 2) AS d, avg(b.id * 3) AS v",
+        lambda e: e["y"] % 4,
+        lambda es: (
+            sum(_some([e["b"]["mix"] for e in es])),
+            min(_some([e["b"]["mix"] for e in es])),
+            sum(2 * x for x in _some([e["b"]["mix"] for e in es])),
+            _mean([3 * e["b"]["id"] for e in es]),
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("returned", "key", "values"), SUMS)
+@pytest.mark.parametrize("where", ["", "WHERE r.w > 40 "])
+def test_groups_of_pieces(
+    database: graphdb.Database, edges: list[Edge], used: list[bool], returned: str, key: Any, values: Any, where: str
+) -> None:
+    groups: dict[Any, list[Edge]] = defaultdict(list)
+    for edge in edges:
+        if not where or edge["w"] > 40:
+            groups[key(edge)].append(edge)
+    expected = {key: values(of_key) for key, of_key in groups.items()}
+    found = {row[0]: row[1:] for row in database.query(f"{MATCH}{where}RETURN {returned}").fetchall()}
+    assert used == [True]
+    assert found.keys() == expected.keys()
+    for each, row in found.items():
+        assert row == pytest.approx(expected[each])
+
+
+def test_no_rows_are_one_group(database: graphdb.Database, used: list[bool]) -> None:
+    text = (
+        f"{MATCH}WITH a, r, b WHERE a.id + b.id < 0 RETURN count(*) AS n, sum(r.w) AS s, min(b.age) AS l, avg(r.w) AS v"
+    )
+    assert database.query(text).fetchall() == [(0, 0, None, None)]
+    assert used == [True]
+
+
+def test_rows_in_order_of_their_groups(database: graphdb.Database, edges: list[Edge], used: list[bool]) -> None:
+    text = f"{MATCH}RETURN b.age AS k, sum(r.w) AS s ORDER BY s DESC LIMIT 3"
+    sums: dict[Any, float] = defaultdict(float)
+    for edge in edges:
+        sums[edge["b"]["age"]] += edge["w"]
+    assert database.query(text).fetchall() == sorted(sums.items(), key=lambda each: -each[1])[:3]
+    assert used == [True]
+
+
+def test_many_groups_are_made_at_once(
+    database: graphdb.Database, edges: list[Edge], used: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partial, "_FEWER", 8)
+    found = database.query(f"{MATCH}RETURN b.id AS k, r.y AS y, sum(r.w) AS s").fetchall()
+    assert len(found) == len({(edge["b"]["id"], edge["y"]) for edge in edges})
+    assert sum(s for _, _, s in found) == sum(edge["w"] for edge in edges)
+    assert not used
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.99, 1.0])
+@pytest.mark.parametrize("function", ["percentileDisc", "percentileCont"])
+def test_percentiles_of_values_that_come_several_times(function: str, share: float) -> None:
+    draw = np.random.default_rng(3)
+    data, numbers, times = draw.integers(-9, 9, 40), draw.integers(0, 6, 40), draw.integers(1, 5, 40)
+    numbers[numbers == 4] = 5  # a group without values
+    array = arrow.numbers(data.astype(np.float64)) if share == 0.5 else arrow.numbers(data)
+    found = percentile(function, share, array, np.arange(40), numbers, times, 6)
+    each = np.repeat(np.arange(40), times)
+    array = arrow.numbers(data[each].astype(np.float64)) if share == 0.5 else arrow.numbers(data[each])
+    one_by_one = percentile(function, share, array, np.arange(len(each)), numbers[each], None, 6)
+    assert arrow.pylist(found) == arrow.pylist(one_by_one)
+    assert arrow.pylist(found)[4] is None
