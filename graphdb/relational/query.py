@@ -129,7 +129,7 @@ class QueryRun(ProgramRun):
             if node.base.name not in bound.vertex_of or node.base.name in values:
                 return False
             label = self._snapshot.names.property(node.key.words, self._text)
-            if not label.kinds or label.max_values != 1:
+            if not label.kinds or label.max_values != 1 or not self._snapshot.properties.has_type(label):
                 return False
             return self._snapshot.properties.type_of(label).base in WHOLE_AND_REAL
 

@@ -145,6 +145,7 @@ class Cache:
         finally:
             with suppress(OSError):
                 os.unlink(lock)
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a process that was forked meanwhile has the descriptor, too
             os.close(descriptor)
 
 

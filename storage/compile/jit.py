@@ -41,8 +41,15 @@ def _compiler_lock() -> Any:
     return getattr(getattr(compiler, "global_compiler_lock", None), "_lock", None)
 
 
+def _llvm_lock() -> Any:
+    """Return the lock of calls into LLVM: what Numba has thrown away takes it, too, wherever garbage is collected."""
+    calls = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
+    return getattr(getattr(calls, "_lock", None), "_lock", None)
+
+
 lock_at_fork(lambda: _lock)
 lock_at_fork(_compiler_lock)
+lock_at_fork(_llvm_lock)
 os.register_at_fork(after_in_child=_begin_anew)
 
 

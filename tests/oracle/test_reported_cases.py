@@ -14,6 +14,7 @@ STAR = "CREATE (a:A), (a)-[:R]->({k: 2}), (a)-[:R]->({k: 0})"
 NUMBERS = "MATCH (a)-[:R]->(b) RETURN size(range(0, b.k))"
 TWO = "CREATE ({k: 0}), ({k: 1})"
 MIXED = "CREATE (:N {k: 1}), (:N {k: 1.0}), (:N {k: 'a'})"
+LISTS = "CREATE (:N {k: 1, t: ['a']})-[:R]->(:N {k: 2, t: [1, 2]})"
 CHAIN = "CREATE ({k: 1})-[:R {k: 1}]->({k: 2})-[:R {k: 2}]->({k: 3})"
 TIMES = "UNWIND [time('10:00+01:00'), time('09:30Z'), time('08:59Z')] AS t"
 
@@ -104,6 +105,7 @@ CASES: list[tuple[str, str, list[tuple[object, ...]]]] = [
         "MATCH p = ({k: 1})-[*]->() RETURN COUNT { WITH p, 1 AS i MATCH (y) WHERE y.k > length(p) } AS n ORDER BY n",
         [(1,), (2,)],
     ),
+    (LISTS, "MATCH (n) CALL (n) { UNWIND [1] AS i RETURN n.t AS t } RETURN t ORDER BY n.k", [(["a"],), ([1, 2],)]),
 ]
 
 

@@ -135,6 +135,19 @@ def test_names_after_a_rollback(database: graphdb.Database) -> None:
     assert _rows(database) == expected
 
 
+def test_a_rollback_brings_names_back(database: graphdb.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Views that SQL of the user's had DuckDB drop within the transaction; tables need their names later."""
+    database.query("BEGIN")
+    database.query("ROLLBACK")
+    monkeypatch.setattr(program_run, "run", lambda *_, **__: None)
+    expected = _rows(database)
+    database.query("BEGIN")
+    database.sql("SELECT 1")
+    database.query("ROLLBACK")
+    monkeypatch.setattr(materialized, "small_rows", lambda *_: None)
+    assert _rows(database) == expected
+
+
 def _registered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what will hold the names that DuckDB is told from now on."""
     names: list[str] = []

@@ -78,6 +78,10 @@ class Windows:
         self._open: dict[str, _Window] = {}
         self._passing: set[str] = set()
         """Names that were registered within the transaction that is open: its ROLLBACK takes them away."""
+        self._names: set[str] = set()
+        """All names that were ever registered here."""
+        self._doubtful: set[str] = set()
+        """Names that may be views, since a ROLLBACK brings back what its transaction dropped or replaced."""
 
     def showing(self, name: str, table: object) -> _Window | None:
         """Return a name's window, which shows a table from now on; None where there is none, or it cannot."""
@@ -94,6 +98,7 @@ class Windows:
             self.close_unused()
         if inside:  # first: what is interrupted is not taken for one that stays
             self._passing.add(name)
+        self._names.add(name)
         window = self._open[name] = _Window(source, source.obj.schema)
         return window
 
@@ -106,6 +111,7 @@ class Windows:
         for name in self._passing:
             self._open.pop(name, None)
         self._passing.clear()
+        self._doubtful |= self._names
 
     def close_unused(self) -> None:
         """Take away the names that last and show nothing."""
@@ -116,6 +122,9 @@ class Windows:
         """Take away such a name, if it is registered."""
         if self._open.pop(name, None) is not None:
             self._raw.unregister(name)
+        if name in self._doubtful:
+            self._raw.execute(f"DROP VIEW IF EXISTS temp.{name}")
+            self._doubtful.remove(name)
 
 
 class View:

@@ -71,7 +71,9 @@ def have_few_values(snapshot: Snapshot, text: str, properties: Collection[ast.Pr
             label = snapshot.names.property(node.key.words, text)
         except BindError:  # reported where it is compiled
             return False
-        if not label.kinds or label.max_values != 1 or snapshot.properties.type_of(label).base not in _ALIKE:
+        if not label.kinds or label.max_values != 1 or not snapshot.properties.has_type(label):
+            return False
+        if snapshot.properties.type_of(label).base not in _ALIKE:
             return False
         combinations *= label.objects + 1
         vertices = max(vertices, label.subjects)

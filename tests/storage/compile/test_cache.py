@@ -7,6 +7,8 @@ import os
 import platform
 import stat
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from queue import Queue
 from typing import Any
@@ -274,3 +276,31 @@ def test_what_takes_long_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     with compiling.announced("search"):
         assert heard.get(timeout=PATIENCE) == "compiling search (once for this machine)…"
     assert heard.empty()
+
+
+def test_a_fork_waits_for_no_lock_of_another_thread(place: Path) -> None:
+    """Neither for that of LLVM's calls, nor for one on a file, whose descriptor it has from its parent."""
+    code = """
+import os, signal, threading
+import llvmlite.binding as llvm
+from graphdb.storage.compile import jit
+taken, freed = threading.Event(), threading.Event()
+def compile():
+    with jit.disk.locked("a-1.o"):
+        with llvm.ffi.lib._lock:
+            taken.set()
+            freed.wait(0.2)
+        freed.wait(0.2)
+thread = threading.Thread(target=compile)
+thread.start()
+taken.wait()
+child = os.fork()
+if not child:
+    signal.alarm(5)
+    llvm.get_host_cpu_name()
+    with jit.disk.locked("a-1.o"):
+        os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    assert ran.stdout.strip() == "7", ran.stderr
