@@ -14,7 +14,6 @@ from graphdb.relational.running import program_run
 from graphdb.relational.vectors import large
 from graphdb.relational.vectors import run as clauses
 from graphdb.relational.vectors.run import run
-from graphdb.relational.vectors.typed import unions
 from graphdb.snapshot import union_type
 
 
@@ -169,7 +168,6 @@ def test_sums_of_integers_and_floats_are_as_python_adds_them(kind: str, monkeypa
         for i in range(60)
     ]
     ends = [(int(e), int(f)) for e, f in dice.integers(0, 60, (400, 2))]
-    monkeypatch.setattr(unions, "_PIECE", 16)
     if kind == "many":
         for module, name in ((clauses, "MANY"), (clauses, "_LARGE"), (large, "MANY"), (large, "_PIECE")):
             monkeypatch.setattr(module, name, 8)
