@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from graphdb._version import __version__
 from graphdb.common import render
-from graphdb.common.errors import AccessError, GraphDBError, nearest
-from graphdb.shell.commands import DOT_COMMANDS, help_lines, is_command
+from graphdb.common.errors import AccessError, GraphDBError
+from graphdb.shell.commands import DOT_COMMANDS, as_dot_command, help_lines, is_command, text_mode, unknown
 from graphdb.shell.overview import schema
 from graphdb.shell.terminal import Status, complain, script_lines
 
@@ -40,9 +40,6 @@ ALIGNED = {"table": render.table, "box": render.box}
 
 ROWS_SHOWN = 100
 """Rows that a table on a terminal shows; all other modes, and pipes, get every row."""
-
-_SUFFIXES = {".md": "markdown", ".tex": "latex"} | {f".{mode}": mode for mode in "csv tsv json jsonl html".split()}
-"""Modes of files that answers are written to."""
 
 
 class Shell:
@@ -146,8 +143,7 @@ class Shell:
         """Run what was entered, and print its answer or its error; returns whether it succeeded."""
         if not is_command(entered):
             return self._attempt(lambda: self._statements(entered))
-        word = entered.strip()
-        return self._attempt(lambda: self._dot(word if word.startswith(".") else "." + word))
+        return self._attempt(lambda: self._dot(as_dot_command(entered)))
 
     def _attempt(self, do: Callable[[], bool | None]) -> bool:
         """Do something, and print the error that it raises; returns whether it succeeded, which it may deny."""
@@ -256,9 +252,7 @@ class Shell:
         whole = argument.strip()
         argument = whole.strip("'\"")
         if command not in DOT_COMMANDS:
-            close = nearest(command, DOT_COMMANDS, 1)
-            hint = f"did you mean {close[0]}?" if close else ".help lists the commands"
-            raise GraphDBError(f"unknown command {command}", hint=hint)
+            raise unknown(command)
         choices, _ = DOT_COMMANDS[command]
         if argument and not choices:
             raise GraphDBError(f"{command} takes no argument")
@@ -268,7 +262,7 @@ class Shell:
             case ".quit" | ".exit":
                 self._done = True
             case ".help":
-                self._print_all(help_lines())
+                self._print_all(help_lines(argument))
             case ".mode":
                 self.mode = self._first_mode = argument or self.mode
                 if not argument:
@@ -344,13 +338,14 @@ class Shell:
         command = ".once" if once else ".output"
         if once and not file:
             raise GraphDBError(".once needs a file", hint=".once answer.csv")
+        mode = text_mode(file) if file else None
         if file:
             self._refuse_files(command)
         opened = Path(file).expanduser().open("w", encoding="utf-8") if file else None
         self._end_redirection()
         if opened is not None:
             self._first_output, self.output, self._once = self.output, opened, once
-            self._first_mode, self.mode = self.mode, _SUFFIXES.get(Path(file).suffix.lower(), self.mode)
+            self._first_mode, self.mode = self.mode, mode or self.mode
 
     def _end_redirection(self) -> None:
         """Print where the shell printed first.
