@@ -101,7 +101,7 @@ class Put:
         """Set once nobody waits any more."""
         self._interrupt: Callable[[], object] | None = None
         self._in_library = False
-        """Whether it worked, and may be closing, what is to be interrupted."""
+        """Whether it opens, works in or closes what is to be interrupted."""
 
     def __call__(self, item: Block | BaseException | None) -> None:
         """Hand on a block, an error in the place of one, or None: there are no more."""
@@ -130,11 +130,23 @@ class Put:
             self._room.put(None)
             return item
 
+    def enter_library(self) -> None:
+        """Have the process wait at its exit for what a library is about to do.
+
+        Raises
+        ------
+        Stopped
+            Nobody waits any more, and maybe the process has ended its waiting, too.
+        """
+        self._in_library = True  # first: who stops this thread looks after it has said so
+        self.check()
+
     @contextmanager
     def interrupting(self, interrupt: Callable[[], object]) -> Iterator[None]:
         """Have ``interrupt`` called, again and again, once nobody waits: for work that hands nothing on meanwhile."""
-        self._interrupt, self._in_library = interrupt, True
+        self._interrupt = interrupt
         try:
+            self.enter_library()
             yield
         finally:
             self._interrupt = None

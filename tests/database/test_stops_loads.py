@@ -9,16 +9,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+import duckdb
 import pytest
 
 import graphdb
+from graphdb.common import arrow
 from graphdb.common.errors import LoadError, QueryInterrupted, QueryTimeout
-from tests.stops import PATIENCE, Stopwatch, interrupted, soon
+from graphdb.storage.loaders.streams import Put, Stopped, blocks
+from graphdb.storage.loaders.tables.headers import Mapping
+from graphdb.storage.loaders.tables.reader import read_table
+from tests.stops import PATIENCE, Stopwatch, interrupted, soon, waited_for
 
 SLACK = 2.0
 """Seconds that a stop may take on a machine under load; on a quiet one it is half a second."""
@@ -397,6 +402,7 @@ class Slow:
         os.write(1, b"ended")
 
 def produce(put):
+    put.enter_library()
     with duckdb.connect() as connection, put.interrupting(connection.interrupt):
         connection.execute("SELECT " + ", ".join(f"range + {i}" for i in range(10000)) + " FROM range(3)").fetchall()
 
@@ -415,3 +421,36 @@ def test_a_process_ends_while_a_library_still_works_for_a_load_that_was_stopped(
     """Python ended the thread at its exit, and DuckDB the process: *terminate called*."""
     ended = subprocess.run([sys.executable, "-c", LEFT_ALONE], capture_output=True, text=True, timeout=120)
     assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, "stopped\nended", "")
+
+
+def test_a_reader_enters_no_library_once_nobody_waits() -> None:
+    """On a busy machine it came so far when the load had been stopped: nobody waited for it at the process's exit."""
+    entered: list[str] = []
+
+    def produce(put: Put) -> None:
+        assert put.stopped.wait(PATIENCE)
+        for name, enter in (("interrupting", put.interrupting(lambda: None)), ("opening", _opening(put))):
+            with suppress(Stopped), enter:
+                entered.append(name)
+
+    def watch() -> None:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        list(blocks(produce, watch))
+    waited_for(lambda: not any(thread.name == "graphdb-read" for thread in threading.enumerate()))
+    assert not entered
+
+
+@contextmanager
+def _opening(put: Put) -> Iterator[None]:
+    put.enter_library()
+    yield
+
+
+def test_the_reader_of_a_table_is_in_a_library_from_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put = Put(1)
+    put.stopped.set()
+    monkeypatch.setattr(duckdb, "connect", lambda **_: pytest.fail("DuckDB was opened"))
+    with pytest.raises(Stopped):
+        read_table((arrow.table({"a": [1]}), []), "a", "0", Mapping(), False, put, str(tmp_path))

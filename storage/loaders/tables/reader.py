@@ -99,6 +99,7 @@ def read_table(
         "temp_directory": folder,
     }
     writing = memory - memory // _LINES
+    put.enter_library()
     with duckdb.connect(config=config) as connection:
         progress_bar.hide(connection)
         connection.execute("SET TimeZone = 'UTC'")  # a time without a zone is the same wherever it is read
