@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common import arrow
+from graphdb.common.values.types import Type
 from graphdb.storage.arrays.sorted_sets import places
 from graphdb.storage.graph.edges import EdgeTable
 from graphdb.storage.triples import TripleStore
@@ -83,8 +84,8 @@ class EdgeValues:
 class DescribedEdges:
     """Edges of some labels with all of their properties, as columns in memory of one state of the data."""
 
-    properties: Mapping[str, arrow.Array]
-    """By the IRI of a key: its values in the order of the table, null where an edge has none."""
+    properties: Mapping[str, tuple[Type, arrow.Array]]
+    """By the IRI of a key: the type of its values, and these in the order of the table, null where an edge has none."""
     _table: EdgeTable
     _store: TripleStore
     every: Ints = field(default_factory=lambda: np.empty(0, np.int64))

@@ -68,7 +68,9 @@ _GONE, _CAME, _AS_BEFORE = range(3)
 _HANDFUL = 64
 """Triples that are written of some labels, at most, where their edges are not read anew."""
 
-EVERYWHERE = {Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME}
+_EVERYWHERE = {
+    Base.INTEGER, Base.FLOAT, Base.STRING, Base.BOOLEAN, Base.DATE, Base.DATETIME, Base.MOMENT, Base.TIME
+}  # fmt: skip
 """Types of properties all of whose values are of one kind, and of the same type among some edges as among all."""
 
 _VALUES_OF = "FROM _graphdb.edge_property WHERE key = {}"
@@ -417,11 +419,8 @@ class Edges:
         at[plain(values.column("number"))] = np.arange(values.num_rows)
         return values.column("value").combine_chunks().take(numbers(at, at >= 0))
 
-    def described_by(
-        self, edges: Sequence[Ints], provenance: arrow.Provenance | None = None, *, lists: bool = False
-    ) -> DescribedEdges | None:
-        """Return the properties of edges (label, start, end as terms, ordinal; their provenance) as columns in memory,
-        ``lists`` of one type among them.
+    def described_by(self, edges: Sequence[Ints], provenance: arrow.Provenance | None = None) -> DescribedEdges | None:
+        """Return the properties of edges (label, start, end as terms, ordinal; their provenance) as columns in memory.
 
         None where that takes more than to ask SQL for those of these edges, or some property has values of several
         types, or several for an edge.
@@ -433,11 +432,10 @@ class Edges:
         keys = {iri: key for iri, key in self.keys.items() if key in has}
         if not keys or not self._pays(labels, keys.values(), len(edges[0])):
             return None
-        if not all(self.plain(key) and _is_everywhere(self.column(key).type, lists) for key in keys.values()):
+        if not all(self.plain(key) and is_everywhere(self.column(key).type) for key in keys.values()):
             return None
-        found = DescribedEdges(
-            {iri: self.values(labels, key) for iri, key in keys.items()}, self.table(labels), self._store
-        )
+        columns = {iri: (self.column(key).type, self.values(labels, key)) for iri, key in keys.items()}
+        found = DescribedEdges(columns, self.table(labels), self._store)
         every = found.numbers(edges, provenance)
         return None if every is None else replace(found, every=every)
 
@@ -470,9 +468,9 @@ def _written(labels: tuple[int, ...], earlier: Written, changes: Sequence[Change
     return found if len(found) <= _HANDFUL else None
 
 
-def _is_everywhere(type: Type, lists: bool) -> bool:
-    element = type.element if lists and type.base is Base.LIST else None
-    return (type if element is None else element).base in EVERYWHERE
+def is_everywhere(type: Type) -> bool:
+    """Whether some values of a property have the type that all have, or lists of such."""
+    return (type if type.base is not Base.LIST or type.element is None else type.element).base in _EVERYWHERE
 
 
 def _listed(labels: tuple[int, ...]) -> str:

@@ -240,6 +240,18 @@ class PropertyArrays(PropertyTypes):
             column = self._spread(label, column)
         return column
 
+    def at_hand(self, label: EdgeLabel) -> bool:
+        """Whether the values of a handful of vertices are taken from an array that is there, or worth it by now.
+
+        Whoever is told that they are not looks them up.
+        """
+        if not self._fits(label):
+            return False
+        if label.id in self._arrays or self._persisted.has(self._key(label)):
+            return True
+        self._looks[label.id] += 1
+        return self._looks[label.id] > LOOKS and label.triples <= SMALL
+
     def _is_handful(self, label: EdgeLabel, rows: int) -> bool:
         """Whether so many vertices had better be looked up than all values be read."""
         return rows <= max(_HANDFUL, label.triples // _ONE_OF)

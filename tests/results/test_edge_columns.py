@@ -16,7 +16,9 @@ PEOPLE = "UNWIND range(0, 29) AS i CREATE (:P {k: i})"
 KNOWS = """
 UNWIND range(0, 199) AS i MATCH (a:P {k: i % 30}), (b:P {k: (i * 7 + i / 30) % 29})
 CREATE (a)-[:K {since: i, weight: CASE i % 3 WHEN 0 THEN null ELSE i / 4.0 END, on: i % 2 = 0, word: CASE i % 4 WHEN 0 THEN null ELSE 'w' + toString(i) END,
-                day: date('2020-01-01') + duration({days: i})}]->(b)
+                day: date('2020-01-01') + duration({days: i}), clock: localtime({hour: i % 24}),
+                moment: datetime({year: 2020, hour: 3, minute: i % 60, timezone: CASE i % 5 WHEN 0 THEN '+02:00' ELSE 'Z' END}),
+                tags: CASE i % 7 WHEN 0 THEN [] ELSE ['t', 'u' + i] END}]->(b)
 """  # fmt: skip
 TEXTS = [
     "MATCH (a:P)-[r:K]->(b:P) RETURN r, a.k AS k ORDER BY r.since",
@@ -122,7 +124,9 @@ def test_vertices_from_columns_are_what_sql_makes(monkeypatch: pytest.MonkeyPatc
     with graphdb.connect(device="cpu", threads=1) as database:
         database.query(
             "UNWIND range(0, 99) AS i CREATE (:P {k: i, name: CASE i % 3 WHEN 0 THEN null ELSE 'n' + i END, w: i / 4.0, "
-            "day: date('2020-01-01'), at: localdatetime('2020-01-01T10:00'), ok: i % 2 = 0})"
+            "day: date('2020-01-01'), at: localdatetime('2020-01-01T10:00'), ok: i % 2 = 0, clock: localtime('10:00'), "
+            "moment: CASE i % 3 WHEN 1 THEN datetime('2020-01-01T10:00:00+02:00') END, "
+            "tags: CASE WHEN i % 4 = 0 THEN [] ELSE ['a', 'b' + i] END})"
         )
         database.query("MATCH (p:P) WHERE p.k % 5 = 0 SET p:Q:A")
         database.query("CREATE (:Z {z: 1})-[:K]->({u: 2}), (:P)")

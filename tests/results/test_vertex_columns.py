@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import graphdb
+from graphdb.common.duckdb.connection import Connection
 from graphdb.relational.elements import fetch, vertices
 from graphdb.snapshot.terms import Lookup
 
@@ -112,6 +113,21 @@ def test_they_are_what_sql_makes(db: graphdb.Database, looked_up: bool, monkeypa
             patched.setattr(Lookup, "ready", lambda *_, **__: looked_up)
             others = db.query(text).fetchall()
         assert repr(by_columns) == repr(others)
+
+
+def test_a_handful_is_taken_from_the_columns_that_are_there(
+    db: graphdb.Database, written: list[tuple[list[str], dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Lookup, "ready", lambda *_, **__: False)  # as in a large graph
+    asked: list[str] = []
+    rows_of = Connection.arrow
+    monkeypatch.setattr(Connection, "arrow", lambda self, sql, *given: asked.append(sql) or rows_of(self, sql, *given))
+    for i in (4, 5, 6, 7) * 6:
+        asked.clear()
+        [(n,)] = db.query("MATCH (n {i: $i}) RETURN n", i=i).fetchall()
+        labels, properties = written[i]
+        assert (n.labels, n.properties) == (tuple(sorted(labels)), properties)
+    assert len(asked) <= 3  # labels, IRIs, and what is no column
 
 
 def test_they_follow_changes_and_results_do_not(

@@ -27,6 +27,7 @@ from graphdb.relational.elements import vertices
 from graphdb.relational.elements.source import Ids, Made, Source
 from graphdb.relational.elements.vertices import Rows, grouped, labels_of, properties_of
 from graphdb.results.path_materialization import distinct
+from graphdb.results.plain_values import plain_values
 from graphdb.snapshot.terms import Part
 from graphdb.sql.from_clause import NAMES_VIEW
 from graphdb.storage.arrays.arrow import values as plain
@@ -61,8 +62,11 @@ def _kinds(names: Names) -> int:
 def nodes(source: Source, ids: Ids) -> Made:
     """Find vertices with labels and properties, and literals' values, in the order of their ids: int64, sorted."""
     resources, literals = _split(ids)
-    made = vertices.nodes(source, resources, _read_values)
-    looked_up = (made is None or len(literals) > 0) and source.lookup.ready(wanted=len(ids))
+    few = len(resources) < vertices.LEAST
+    looked_up = few and source.lookup.ready(wanted=len(ids))
+    made = None if looked_up or not len(resources) else vertices.nodes(source, resources, _read_values)
+    if not few:
+        looked_up = (made is None or len(literals) > 0) and source.lookup.ready(wanted=len(ids))
     values: list[Any] = []
     if len(literals):
         values = source.lookup.values(literals) if looked_up else _read_terms(source, literals)
@@ -198,16 +202,16 @@ def facts(source: Source, edges: Sequence[Ids]) -> list[dict[str, Any]]:
 
 def _gathered(source: Source, edges: Sequence[Ids], places: Ids, into: list[dict[str, Any]]) -> bool:
     """Put the properties of edges of one label in their places, from columns in memory; or return False."""
-    described = None if source.edges is None else source.edges.described_by(edges, lists=True)
+    described = None if source.edges is None else source.edges.described_by(edges)
     if described is None:
         return False
-    for iri, column in described.properties.items():
+    for iri, (type, column) in described.properties.items():
         values, owners = taken(column, described.every), places
         if values.null_count:
             owners = places[values.is_valid()]
             values = values.drop_null()
         mine = map(into.__getitem__, owners.tolist())
-        deque(map(setitem, mine, repeat(source.names.written(iri)), pylist(values)), maxlen=0)
+        deque(map(setitem, mine, repeat(source.names.written(iri)), plain_values(type, values)), maxlen=0)
     return True
 
 

@@ -24,11 +24,13 @@ from graphdb.common.values.types import Base, Column, Type, has_ids
 from graphdb.relational.elements import fetch
 from graphdb.relational.elements.source import Source
 from graphdb.relational.elements.tables import present
+from graphdb.relational.elements.vertices import classes_of, described_columns, iris_of, whole
 from graphdb.results.path_materialization import Walks, distinct, distinct_edges, edge_columns
-from graphdb.snapshot.edges import EVERYWHERE
+from graphdb.snapshot.edges import is_everywhere
 from graphdb.sql.from_clause import NAMES_VIEW
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.texts import number_integers, taken
+from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.graph.edges import edge_numbers
 
 Ids = NDArray[np.int64]
@@ -40,9 +42,6 @@ _WANTED = "_graphdb_wanted"
 
 _MOST_KEYS = 200
 """Keys up to which the properties of a column are a struct; where there are more, they are texts of JSON."""
-
-_GATHERED = 64
-"""Properties that are gathered for vertices from columns in memory, at most."""
 
 _EDGE = ("label", "subject", "object", "ordinal")
 
@@ -287,28 +286,28 @@ def _vertices_by_sql(source: Source, ids: Ids) -> Convert:
 
 def _vertices_in_memory(source: Source, ids: Ids) -> Convert | None:
     """Return what gathers vertices, each once, from columns in memory; None where SQL has to."""
-    properties, lookup = source.properties, source.lookup
-    labels = [label for label in source.names.edge_labels.values() if label.kinds]
-    if properties is None or not lookup.ready("resources", "described", wanted=len(ids)) or len(labels) > _GATHERED:
+    found, properties = described_columns(source, ids), source.properties
+    if found is None or properties is None:
         return None
-    if not all(properties.in_memory(label) and properties.type_of(label).base in EVERYWHERE for label in labels):
-        return None
-    properties.read_ahead(labels)
-    named = {source.names.edge_name(label.id): label for label in labels}
-    wanted = numbers(ids)
-    named = {
-        name: named[name] for name in sorted(named) if properties.gather(named[name], wanted).null_count < len(wanted)
-    }
+    named: dict[str, EdgeLabel] = {}
+    for label, (type, column) in found.items():
+        if column.null_count < len(column):
+            if not is_everywhere(type) or not _has_its_type(type, column):
+                return None
+            named[source.names.edge_name(label)] = source.names.edge_labels[label]
+    named = dict(sorted(named.items()))
     if len({name.lower() for name in named}) < len(named):
         return None
+    types = {name: properties.type_of(label) for name, label in named.items()}
+    del found
 
     def structs(source: Source, column: arrow.Array) -> tuple[arrow.Array, Ids]:
         some, which = distinct(plain(column.cast(arrow.INT64)))
         about = arrow.nulls(len(some))
         if named:
-            values = [_whole(properties.gather(label, numbers(some))) for label in named.values()]
-            about = arrow.struct_array(values, list(named))
-        parts = [_whole(lookup.iris(numbers(some))), _classes_of(source, some), about]
+            gathered = {name: whole(properties.gather(label, numbers(some))) for name, label in named.items()}
+            about = arrow.struct_array([_shown(types[name], gathered[name]) for name in named], list(named))
+        parts = [iris_of(source, some), _classes_of(source, some), about]
         return arrow.struct_array(parts, ["id", "labels", "properties"]), which
 
     later: list[Convert] = []
@@ -323,13 +322,23 @@ def _vertices_in_memory(source: Source, ids: Ids) -> Convert | None:
     return convert
 
 
-def _whole(column: arrow.Array | arrow.ChunkedArray) -> arrow.Array:
-    return column if isinstance(column, arrow.Array) else column.combine_chunks()
+def _has_its_type(type: Type, column: arrow.Array) -> bool:
+    """Whether SQL finds the type of a property in some values, too: lists of texts without any would be others."""
+    return type.base is not Base.LIST or column.flatten().null_count < len(column.flatten())
+
+
+def _shown(type: Type, column: arrow.Array) -> arrow.Array:
+    """Return a column of a property as SQL sees it: points in time without their offsets."""
+    if type.base is not Base.MOMENT:
+        return column
+    moments, there = column.field("moment"), column.valid
+    valid = moments.valid if there is None else there if moments.valid is None else there & moments.valid
+    return arrow.Array(moments.type, len(column), valid, moments.data)
 
 
 def _classes_of(source: Source, ids: Ids) -> arrow.Array:
     """Return the names of the labels of some vertices (sorted, each once): sorted lists."""
-    subjects, classes = source.lookup.classes(ids)
+    subjects, classes = classes_of(source, ids)
     found, which = distinct(classes)
     spellings = source.names.spellings
     written = sorted((spellings[label], i) for i, label in enumerate(found.tolist()) if label in spellings)
@@ -389,8 +398,12 @@ def _in_memory(source: Source, edges: Sequence[Ids], provenance: arrow.Provenanc
     if found is None:
         return None
     numbers_of, every = found.numbers, found.every
-    named = {source.names.written(iri): column for iri, column in found.properties.items()}
-    named = {name: named[name] for name in sorted(named) if _some(named[name], every)}
+    named: dict[str, arrow.Array] = {}
+    for name, (type, column) in sorted((source.names.written(iri), each) for iri, each in found.properties.items()):
+        if _some(column, every):
+            if not _has_its_type(type, taken(column, every)):
+                return None
+            named[name] = _shown(type, column)
     if not named or len(named) > _MOST_KEYS or len({name.lower() for name in named}) < len(named):
         return None
 

@@ -25,15 +25,19 @@ from graphdb.results.path_materialization import distinct
 from graphdb.results.plain_values import plain_values
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.python_values import pylist
+from graphdb.storage.arrays.small_joins import SMALL
 from graphdb.storage.graph.pcsr import elements_of
 
 LEAST = 32
-"""Vertices from which on they are made of columns: a column takes some time whatever is read of it."""
+"""Vertices from which on all columns are read: for a handful those are taken that are there."""
 
 MOST = 64
 """Properties of which there are columns, at most."""
 
 _WANTED = "_graphdb_wanted"
+
+_LISTED = "SELECT unnest($ids::BIGINT[])"
+"""SQL of a handful of ids."""
 
 
 Rows = tuple[Ids, Ids, list[Any]]
@@ -45,18 +49,18 @@ def nodes(source: Source, resources: Ids, read: Callable[[Source, Ids, Sequence[
 
     ``read`` reads the values of properties that are no columns, of the vertices and these labels.
     """
-    if source.properties is None or len(resources) < LEAST:
+    if source.properties is None:
         return None
-    classified = _classes(source, resources)
+    classified = classes_of(source, resources)
     labels = _properties(source, resources, *classified)
     if labels is None:
         return None
-    columns = _columns(source, resources, labels)
+    columns = _columns(source, resources, labels, at_hand=len(resources) < LEAST)
     if columns is None:
         return None
     others = [label for label in labels if label not in columns]
     rest = together(*read(source, resources, others)) if others else None
-    iris = _iris(source, resources)
+    iris = iris_of(source, resources)
     names = {label: source.names.edge_name(label) for label in labels}
     labelled = labels_of(source.names, *classified)
 
@@ -87,7 +91,7 @@ def _there(type: Type, column: arrow.Array) -> tuple[Ids | None, list[Any]]:
     return np.flatnonzero(column.is_valid()), plain_values(type, column.drop_null())
 
 
-def _classes(source: Source, resources: Ids) -> tuple[Ids, Ids]:
+def classes_of(source: Source, resources: Ids) -> tuple[Ids, Ids]:
     """Return (vertex, class) of some vertices, in any order."""
     label = source.type_label
     assert source.graph is not None
@@ -98,55 +102,83 @@ def _classes(source: Source, resources: Ids) -> tuple[Ids, Ids]:
         begins, lengths = partition.ranges_of(resources)
         classes = partition.neighbours[elements_of(begins, lengths)].astype(np.int64)
         return np.repeat(resources, lengths), classes
-    with source.connection.view(_WANTED, {"id": resources}):
-        found = source.connection.arrow(
-            f"SELECT t.subject, t.object FROM _graphdb.triple t JOIN {_WANTED} w ON w.id = t.subject "
-            "WHERE t.label = $label",
-            {"label": label},
-        )
+    sql, where = "SELECT t.subject, t.object FROM _graphdb.triple t", f"WHERE t.label = {int(label)}"
+    if len(resources) <= SMALL:
+        some = f"AND t.subject IN ({_LISTED})"
+        found = source.connection.arrow(f"{sql} {where} {some}", {"ids": resources.tolist()})
+    else:
+        with source.connection.view(_WANTED, {"id": resources}):
+            found = source.connection.arrow(f"{sql} JOIN {_WANTED} w ON w.id = t.subject {where}")
     return plain(found.column(0)), plain(found.column(1))
+
+
+def described_columns(source: Source, resources: Ids) -> dict[int, tuple[Type, arrow.Array]] | None:
+    """Return all properties of vertices, of sorted ids, as columns, by label; None where they are none."""
+    if source.properties is None:
+        return None
+    labels = _properties(source, resources, *classes_of(source, resources))
+    if labels is None:
+        if not source.lookup.ready("described", wanted=len(resources)):
+            return None
+        labels = [label.id for label in source.names.edge_labels.values() if label.kinds]
+    columns = _columns(source, resources, labels) if len(labels) <= MOST else None
+    return None if columns is None or len(columns) < len(labels) else columns
 
 
 def _properties(source: Source, resources: Ids, subjects: Ids, classes: Ids) -> list[int] | None:
     """Return the properties that some vertices may have, by their ids; None where their labels do not say them."""
     assert source.store is not None
-    labelled = np.zeros(len(resources), bool)
-    labelled[np.searchsorted(resources, subjects)] = True
-    if not labelled.all():
+    found, which = distinct(classes)
+    starting = [source.store.starting_at(one) for one in found.tolist()]
+    known = sorted((len(labels), i) for i, labels in enumerate(starting) if labels is not None)
+    if len(known) < len(starting):
         return None
-    found: set[int] = set()
-    for one in distinct(classes)[0].tolist():
-        starting = source.store.starting_at(one)
-        if starting is None:
-            return None
-        found |= starting
-    labels = sorted(label for label in found if source.names.edge_labels[label].kinds)
+    rank = np.empty(len(known), np.int64)  # of several labels of a vertex that with the fewest properties says them all
+    rank[[i for _, i in known]] = np.arange(len(known))
+    least = np.full(len(resources), len(known))
+    np.minimum.at(least, np.searchsorted(resources, subjects), rank[which])
+    if bool((least == len(known)).any()):  # one has no label
+        return None
+    chosen = [starting[known[i][1]] or () for i in np.flatnonzero(np.bincount(least)).tolist()]
+    labels = sorted({label for each in chosen for label in each if source.names.edge_labels[label].kinds})
     return labels if len(labels) <= MOST else None
 
 
-def _columns(source: Source, resources: Ids, labels: Sequence[int]) -> dict[int, tuple[Type, arrow.Array]] | None:
-    """Return the types and values of those properties that are columns; None where they had better be joined."""
+def _columns(
+    source: Source, resources: Ids, labels: Sequence[int], *, at_hand: bool = False
+) -> dict[int, tuple[Type, arrow.Array]] | None:
+    """Return the types and values of those properties that are columns, if only those that are ``at_hand``; None where
+    they had better be joined.
+    """
     properties, ids = source.properties, numbers(resources)
     assert properties is not None
     columns = [label for each in labels if properties.gathers(label := source.names.edge_labels[each])]
-    if not columns or properties.joins(columns, len(resources)):
+    if at_hand:
+        columns = [label for label in columns if properties.at_hand(label)]
+    if properties.joins(columns, len(resources)):
         return None
     properties.read_ahead(columns)
     found = ((label, properties.gather(label, ids)) for label in columns)
-    return {label.id: (properties.type_of(label), _whole(column)) for label, column in found}
+    return {label.id: (properties.type_of(label), whole(column)) for label, column in found}
 
 
-def _iris(source: Source, resources: Ids) -> arrow.Array:
+def iris_of(source: Source, resources: Ids) -> arrow.Array:
     """Return the IRIs of resources."""
     if source.lookup.iris_pay(len(resources)):
         found: arrow.Array = source.lookup.iris(numbers(resources))
         return found
+    if len(resources) <= SMALL:
+        sql = f"SELECT iri FROM _graphdb.resource WHERE id IN ({_LISTED}) ORDER BY id ASC"
+        iris = source.connection.arrow(sql, {"ids": resources.tolist()}).column(0)
+        if len(iris) == len(resources):
+            return whole(iris)
     with source.connection.view(_WANTED, {"id": resources}):
         sql = f"SELECT r.iri FROM {_WANTED} w LEFT JOIN _graphdb.resource r ON r.id = w.id ORDER BY w.id ASC"
-        return _whole(source.connection.arrow(sql).column(0))
+        return whole(source.connection.arrow(sql).column(0))
 
 
-def _whole(column: arrow.Array | arrow.ChunkedArray) -> arrow.Array:
+def whole(column: arrow.Array | arrow.ChunkedArray) -> arrow.Array:
+    """Return a column in one piece."""
     return column if isinstance(column, arrow.Array) else column.combine_chunks()
 
 
