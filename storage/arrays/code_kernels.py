@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.compile.kernels import entry, fetch, inlined, load
+from graphdb.storage.compile.kernels import entry, fetch, inlined, load, load_real
 
 Ints = NDArray[np.int64]
 
@@ -79,6 +79,21 @@ def _by_ids(cells: Ints, inverse: float, like: Any, begin: int, end: int, number
         _number(cells, inverse, like, np.int64(0), begin, end, numbers)
 
 
+@inlined
+def _numbers(columns: Ints, inverses: Any, begin: int, end: int, numbers: Any) -> None:
+    """Write the numbers of some rows."""
+    for i in range(end - begin):
+        numbers[i] = 0
+    for column in range(len(columns)):
+        cells = columns[column]
+        if cells[SIZE] == 8:
+            _by_ids(cells, inverses[column], np.int64(0), begin, end, numbers)
+        elif cells[SIZE] == 4:
+            _by_ids(cells, inverses[column], np.int32(0), begin, end, numbers)
+        else:
+            _by_ids(cells, inverses[column], np.uint8(0), begin, end, numbers)
+
+
 @entry("i8[:, :], f8[:], i8, i8, i4[:], i4[:], i4[:]")
 def count_numbers(
     columns: Ints,
@@ -106,17 +121,90 @@ def count_numbers(
     at = begin
     while at < end:
         until = min(at + BLOCK, end)
-        for i in range(until - at):
-            numbers[i] = 0
-        for column in range(len(columns)):
-            cells = columns[column]
-            if cells[SIZE] == 8:
-                _by_ids(cells, inverses[column], np.int64(0), at, until, numbers)
-            elif cells[SIZE] == 4:
-                _by_ids(cells, inverses[column], np.int32(0), at, until, numbers)
-            else:
-                _by_ids(cells, inverses[column], np.uint8(0), at, until, numbers)
+        _numbers(columns, inverses, at, until, numbers)
         for i in range(until - at):
             counts[numbers[i]] += 1
             last[numbers[i]] = np.int32(at + i)
+        at = until
+
+
+@entry("i8[:, :], f8[:], i8, i8, i4[:], i4[:], i4[:]")
+def write_numbers(
+    columns: Ints,
+    inverses: NDArray[np.float64],
+    begin: int,
+    end: int,
+    scratch: NDArray[np.int32],
+    numbers: NDArray[np.int32],
+    last: NDArray[np.int32],
+) -> None:
+    """Write the numbers of rows (int32[rows]), and where one row of each number stands; as :func:`count_numbers`."""
+    at = begin
+    while at < end:
+        until = min(at + BLOCK, end)
+        _numbers(columns, inverses, at, until, scratch)
+        for i in range(until - at):
+            numbers[at + i] = scratch[i]
+            last[scratch[i]] = np.int32(at + i)
+        at = until
+
+
+@inlined
+def _add(cells: Ints, id_like: Any, is_real: bool, begin: int, end: int, numbers: Any, sums: Any, there: Any) -> None:
+    """Add values to ``sums``, those of integers and those of floating-point numbers."""
+    data, valid, places, first, ids = cells[DATA], cells[VALID], cells[PLACES], cells[FIRST], cells[IDS]
+    whole, real = sums
+    for i in range(begin, end):
+        at = i
+        if ids != 0:
+            if i + _AHEAD < end:
+                fetch(data + (load(ids, i + _AHEAD, id_like) - first) * 8)
+            at = load(ids, i, id_like) - first
+        if at >= 0 and at < places and (valid == 0 or load(valid, at, np.uint8(0)) != 0):
+            number = numbers[i - begin]
+            if is_real:
+                real[number] += load_real(data, at)
+            else:
+                whole[number] += load(data, at, np.int64(0))
+            there[number] += 1
+
+
+@entry("i8[:, :], f8[:], i8[:, :], b1[:], i8, i8, i4[:], i4[:], i4[:], i8[:, :], f8[:, :], i4[:, :]")
+def add_by_numbers(
+    columns: Ints,
+    inverses: NDArray[np.float64],
+    added: Ints,
+    are_real: NDArray[np.bool_],
+    begin: int,
+    end: int,
+    numbers: NDArray[np.int32],
+    counts: NDArray[np.int32],
+    last: NDArray[np.int32],
+    whole: Ints,
+    real: NDArray[np.float64],
+    there: NDArray[np.int32],
+) -> None:
+    """Count rows as :func:`count_numbers` does, and add further values of those that have the same number.
+
+    Parameters
+    ----------
+    added : int64[columns, CELLS]
+        Where these values are, of eight bytes each: floating-point numbers where they ``are_real``, else integers.
+    whole, real, there : int64[columns, …], float64[columns, …], int32[columns, …]
+        To each of ``whole`` or ``real`` is added what the values of its rows add up to, and to ``there`` how many of
+        them are not null.
+    """
+    at = begin
+    while at < end:
+        until = min(at + BLOCK, end)
+        _numbers(columns, inverses, at, until, numbers)
+        for i in range(until - at):
+            counts[numbers[i]] += 1
+            last[numbers[i]] = np.int32(at + i)
+        for column in range(len(added)):
+            cells, sums = added[column], (whole[column], real[column])
+            if cells[ID_SIZE] == 4:
+                _add(cells, np.int32(0), are_real[column], at, until, numbers, sums, there[column])
+            else:
+                _add(cells, np.int64(0), are_real[column], at, until, numbers, sums, there[column])
         at = until

@@ -28,6 +28,18 @@ def load(typing_context: Any, address: Any, index: Any, like: Any) -> Any:
 
 
 @intrinsic
+def load_real(typing_context: Any, address: Any, index: Any) -> Any:
+    """``load_real(address, index)``: element ``index`` of the array of float64 at ``address``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        start, at = arguments
+        pointer = builder.inttoptr(start, context.get_value_type(types.float64).as_pointer())
+        return builder.load(builder.gep(pointer, [at]))
+
+    return types.float64(types.int64, types.int64), generate
+
+
+@intrinsic
 def store(typing_context: Any, address: Any, index: Any, value: Any, like: Any) -> Any:
     """``store(address, index, value, like)``: write the int64 ``value`` as an element of ``like``'s type."""
     dtype = getattr(like, "dtype", like)

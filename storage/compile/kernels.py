@@ -58,6 +58,7 @@ def entry(signature: str) -> Callable[[F], F]:
 
 
 load = cast("Callable[[int, int, Any], int]", Intrinsic("load"))
+load_real = cast("Callable[[int, int], float]", Intrinsic("load_real"))
 store = cast("Callable[[int, int, int, Any], None]", Intrinsic("store"))
 ones = cast("Callable[[int], int]", Intrinsic("ones"))
 lowest = cast("Callable[[int], int]", Intrinsic("lowest"))

@@ -54,13 +54,18 @@ def test_counts(seed: int, type: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     columns: dict[str, Any] = {name: gathered(array, first, ids) for name, array in arrays.items()}
     columns["own"] = arrow.numbers(draw.integers(0, 3, rows), draw.random(rows) < 0.9)
     columns["same"] = arrow.repeated(7, rows)
+    real = arrow.numbers(draw.random(vertices), some)
+    columns["real"] = gathered(real, first, ids)
+    columns["large"] = arrow.numbers(draw.integers(-(1 << 40), 1 << 40, rows), draw.random(rows) < 0.9)
     found = codes.Codes(arrow.table(columns), cast("Properties", None))
     part = ("year", "hour", "minute", "second")[seed]
     of_moments = Operation(part, (ColumnOf("moment"),))
     for vector in (*map(ColumnOf, ("integer", "narrow", "truth", "own", "same")), of_moments):
         assert found.take(vector)
     assert not found.take(ColumnOf("moment")), "few of these are equal"
-    places, counts = found.counted(2, lambda: None)
+    assert [found.add(ColumnOf(name)) for name in ("real", "large")] == [arrow.FLOAT64, arrow.INT64]
+    assert found.add(ColumnOf("narrow")) is None
+    places, counts, totals = found.counted(2, lambda: None)
 
     def value(name: str, row: int) -> Any:
         at = int(ids[row]) - first
@@ -80,3 +85,16 @@ def test_counts(seed: int, type: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = found.rows_at([*("integer", "narrow", "truth")], places)
     there = zip(*(arrow.pylist(column) for column in taken.values()), strict=True)
     assert list(there) == [by_row[place][:3] for place in places.tolist()]
+
+    reals, large = arrow.pylist(real), arrow.pylist(columns["large"])
+    for name, of in (
+        ("real", lambda row: reals[int(ids[row]) - first] if 0 <= int(ids[row]) - first < vertices else None),
+        ("large", lambda row: large[row]),
+    ):
+        values: dict[Any, list[Any]] = {}
+        for row, key in enumerate(by_row):
+            values.setdefault(key, []).extend(each for each in (of(row),) if each is not None)
+        sums, sizes = totals[ColumnOf(name)]
+        assert sizes.tolist() == [len(values[by_row[place]]) for place in places.tolist()]
+        wanted = [sum(values[by_row[place]]) if values[by_row[place]] else None for place in places.tolist()]
+        assert arrow.pylist(sums) == pytest.approx(wanted)

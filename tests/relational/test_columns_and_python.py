@@ -13,6 +13,7 @@ import graphdb
 from graphdb.relational.running import program_run
 from graphdb.relational.vectors import large
 from graphdb.relational.vectors import run as clauses
+from graphdb.relational.vectors.counted import codes
 from graphdb.relational.vectors.run import run
 from graphdb.snapshot import union_type
 
@@ -87,8 +88,10 @@ def test_pairs_of_equal_values_are_as_enumerated(kind: str) -> None:
         assert sorted(db.query(query).fetchall()) == sorted(found)
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_many_rows_are_computed_in_pieces(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("threads", "fewer"), [(1, 8), (3, 1 << 30), (2, 0.001)])
+def test_many_rows_are_computed_in_pieces(threads: int, fewer: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of the same values together, where these are so many times fewer than the rows."""
+    monkeypatch.setattr(codes, "_FEWER", fewer)
     dice = np.random.default_rng(7)
     age, size, ends = (
         dice.integers(0, 9, 40).tolist(),

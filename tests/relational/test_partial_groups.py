@@ -12,9 +12,10 @@ import pytest
 
 import graphdb
 from graphdb.common import arrow
+from graphdb.relational.vectors import large, pieces
 from graphdb.relational.vectors import partial_groups as partial
-from graphdb.relational.vectors import pieces
 from graphdb.relational.vectors import run as clauses
+from graphdb.relational.vectors.counted import codes, results, sums
 from graphdb.relational.vectors.grouped.ranked import percentile
 
 Edge = dict[str, Any]
@@ -129,6 +130,78 @@ def test_groups_of_pieces(
     assert found.keys() == expected.keys()
     for each, row in found.items():
         assert row == pytest.approx(expected[each])
+
+
+@pytest.mark.parametrize(
+    ("returned", "key", "values"),
+    [
+        *SUMS[:1],
+        (
+            "a.id % 5 AS k, avg(r.w) AS v, count(b.size) AS m, sum(CASE WHEN b.age > 4 THEN b.size WHEN r.y < 2009 THEN 0.5 END) AS s, "
+            "sum(b.age) AS t, sum(3) AS u",
+            lambda e: e["a"]["id"] % 5,
+            lambda es: (
+                _mean([e["w"] for e in es]),
+                len(_some([e["b"]["size"] for e in es])),
+                sum((e["b"]["size"] or 0) if (e["b"]["age"] or 0) > 4 else 0.5 if e["y"] < 2009 else 0 for e in es),
+                sum(_some([e["b"]["age"] for e in es])),
+                3 * len(es),
+            ),
+        ),
+    ],
+)
+@pytest.mark.parametrize("where", ["", "WHERE b.age > 3 "])
+def test_sums_of_many_values_of_rows_that_are_counted(
+    database: graphdb.Database,
+    edges: list[Edge],
+    returned: str,
+    key: Any,
+    values: Any,
+    where: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a condition takes is numbered, and what it chooses is added up for each combination of that."""
+    monkeypatch.setattr(clauses, "MANY", 0)
+    monkeypatch.setattr(codes, "_FEWER", 0.001)
+    made: list[bool] = []
+    columns = sums.Sums.columns
+    monkeypatch.setattr(sums.Sums, "columns", lambda *given: (made.append(True), columns(*given))[1])
+    groups: dict[Any, list[Edge]] = defaultdict(list)
+    for edge in edges:
+        if not where or (edge["b"]["age"] or 0) > 3:
+            groups[key(edge)].append(edge)
+    found = {row[0]: row[1:] for row in database.query(f"{MATCH}WITH a, r, b {where}RETURN {returned}").fetchall()}
+    assert made
+    assert found.keys() == groups.keys()
+    for each, row in found.items():
+        assert row == pytest.approx(values(groups[each]))
+
+
+@pytest.mark.parametrize("fewer", [0.001, 1 << 30])
+def test_results_of_few_values(
+    database: graphdb.Database, edges: list[Edge], fewer: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A division by what no row has is none."""
+    monkeypatch.setattr(large, "MANY", 0)
+    monkeypatch.setattr(codes, "_FEWER", fewer)
+    monkeypatch.setattr(results, "_PIECE", 200)
+    text = (
+        f"{MATCH}WHERE a.age > 0 RETURN a.id AS i, b.age / a.age AS q, CASE WHEN b.age > a.age THEN 'more' ELSE a.city END "
+        "AS t, size([x IN [a.age, b.age] WHERE x > 5]) AS n, r.y > 2010 AS l, r.w AS w"
+    )
+    expected = [
+        (
+            e["a"]["id"],
+            None if e["b"]["age"] is None else e["b"]["age"] // e["a"]["age"],
+            "more" if e["b"]["age"] is not None and e["b"]["age"] > e["a"]["age"] else e["a"]["city"],
+            sum(1 for x in (e["a"]["age"], e["b"]["age"]) if x is not None and x > 5),
+            e["y"] > 2010,
+            e["w"],
+        )
+        for e in edges
+        if e["a"]["age"]
+    ]
+    assert sorted(map(repr, database.query(text))) == sorted(map(repr, expected))
 
 
 def test_no_rows_are_one_group(database: graphdb.Database, used: list[bool]) -> None:

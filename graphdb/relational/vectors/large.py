@@ -23,6 +23,7 @@ from graphdb.relational.vectors.algebra import (
     names_of,
 )
 from graphdb.relational.vectors.counted.compressed import without_columns_between
+from graphdb.relational.vectors.counted.results import of_few_values
 from graphdb.relational.vectors.expressions import evaluated, fulfilled, has_few_texts
 from graphdb.relational.vectors.frames import Frame
 from graphdb.relational.vectors.numbers import SPREAD, NotVectorized
@@ -85,15 +86,21 @@ def each_in_pieces(
     columns = {name: vector for name, vector in clause.columns if not isinstance(vector, Aggregate)}
     if clause.where and not any(map(is_computed, columns.values())):
         return None  # rows are chosen only: columns that nobody reads need not be
+    if not isinstance(clause.rows, str):
+        return None
+    few = {} if clause.where else of_few_values(columns, table, properties, check, threads)
+    names, columns = list(columns), {name: vector for name, vector in columns.items() if name not in few}
     vectors = [*columns.values(), *clause.where]
-    if not isinstance(clause.rows, str) or not any(map(is_computed, vectors)) or not all(map(is_local, vectors)):
+    if not (few or any(map(is_computed, vectors))) or not all(map(is_local, vectors)):
         return None
     table, vectors = with_properties(table, vectors, properties)
     columns = dict(zip(columns, vectors, strict=False))
     where = tuple(vectors[len(columns) :])
     taken = sorted({name for vector in vectors for name in names_of(vector)})
     table = table.select(taken)
-    whole = {} if where else {name: table.column(v.name) for name, v in columns.items() if isinstance(v, ColumnOf)}
+    whole = (
+        few if where else few | {name: table.column(v.name) for name, v in columns.items() if isinstance(v, ColumnOf)}
+    )
 
     size, threads = (_PIECE, 1) if len(table) < _SHARED else (rows_of_piece(len(table), threads), threads)
     properties.unions()  # is asked of DuckDB once, which this thread alone may do while others work
@@ -102,9 +109,9 @@ def each_in_pieces(
         frame = fulfilled(where, Frame.of(table.part(number * size, size)), properties)
         return {name: evaluated(vector, frame, properties) for name, vector in columns.items() if name not in whole}
 
-    pieces = in_pieces(made, -(-len(table) // size), threads, check)
+    pieces = in_pieces(made, -(-len(table) // size) if columns.keys() - whole.keys() else 0, threads, check)
     found: dict[str, arrow.ChunkedArray] = {}
-    for name in columns:
+    for name in names:
         chunks = [] if name in whole else [piece[name] for piece in pieces]
         if len({chunk.type for chunk in chunks}) > 1:
             raise NotVectorized

@@ -47,6 +47,7 @@ def _mix(left: np.uint64, right: np.uint64) -> np.uint64:
 
 _INTRINSICS: dict[str, Callable[..., Any]] = {
     "load": _load,
+    "load_real": lambda address, index: _item(address, index, np.float64(0)).value,
     "store": _store,
     "ones": _ones,
     "lowest": _lowest,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.relational.vectors.algebra import ColumnOf, Constant, LabelOf, OfItems, Operation, PropertyOf, Vector
-from graphdb.relational.vectors.numbers import is_repeated, ordinal
+from graphdb.relational.vectors.numbers import FITS, is_repeated, ordinal
 from graphdb.relational.vectors.pieces import in_pieces
 from graphdb.relational.vectors.typed.temporal import DAY, NARROWING, UNITS, is_instant, part_of_days
 from graphdb.snapshot.properties import Properties
@@ -63,6 +63,17 @@ class Parts(ABC):
         """Take in the values of an expression as one part; False where they are too many."""
 
 
+class Counted(NamedTuple):
+    """Rows that have been counted by their numbers."""
+
+    places: Ints
+    """Where a row of each number stands."""
+    counts: Ints
+    """How many rows have it."""
+    totals: dict[Vector, tuple[arrow.Array, Ints]]
+    """What some values of these add up to, null where all are, and how many are not."""
+
+
 def beside_items(vector: OfItems) -> list[Vector]:
     """Return what is taken of the rows of lists: the lists, and what is computed of their items takes besides these."""
     outer = [vector.lists] if vector.start is None else [vector.lists, vector.start]
@@ -96,6 +107,8 @@ class Codes(Parts):
     """What is read by its address."""
     ids: dict[tuple[int, ...], NDArray[np.signedinteger[Any]]] = field(default_factory=dict)
     """The ids of rows, by the pieces that they were in."""
+    added: dict[Vector, tuple[list[int], bool]] = field(default_factory=dict)
+    """The cells that say where values are that are added up, and whether these are floating-point numbers."""
 
     def number(self, vector: Vector) -> bool:
         """Say how an expression is numbered; False where it has too many values, or they do not stand in an array."""
@@ -159,17 +172,53 @@ class Codes(Parts):
             span = most - least + 2
         if self.count * span > min(_MOST, len(self.table) / _FEWER):
             return False
+        self.arrays.append(lookup)
+        shift = (unit & -unit).bit_length() - 1
+        table = 0 if lookup is None else lookup.ctypes.data
+        cells = [*self._cells(array, source), least, shift, unit >> shift, cycle, table, span]
+        self.columns[vector] = cells, 1 / (unit >> shift)
+        self.count *= span
+        return True
+
+    def _cells(self, array: arrow.Array, source: arrow.Gathered) -> list[int]:
+        """Return the cells that say where values are, and which of them each row has."""
+        assert array.data is not None
         data = np.ascontiguousarray(array.data)
         valid = None if array.valid is None else np.ascontiguousarray(array.valid)
         ids = None if source.ids is _NO_IDS else self._ids(source)
-        self.arrays += [data, valid, lookup]
-        at = [0 if each is None else each.ctypes.data for each in (valid, ids, lookup)]
-        id_size = 8 if ids is None else ids.itemsize
-        cells = [data.ctypes.data, data.itemsize, at[0], len(data), source.first, at[1], id_size]
-        shift = (unit & -unit).bit_length() - 1
-        self.columns[vector] = [*cells, least, shift, unit >> shift, cycle, at[2], span], 1 / (unit >> shift)
-        self.count *= span
-        return True
+        self.arrays += [data, valid]
+        at = [0 if each is None else each.ctypes.data for each in (valid, ids)]
+        return [
+            data.ctypes.data,
+            data.itemsize,
+            at[0],
+            len(data),
+            source.first,
+            at[1],
+            8 if ids is None else ids.itemsize,
+        ]
+
+    def add(self, vector: Vector) -> arrow.DataType | None:
+        """Take in values that are added up where rows have the same number; return their type, None of others than
+        integers and floating-point numbers of eight bytes that stand in an array, and have sums of any rows.
+        """
+        source = self._source(vector)
+        if source is None and isinstance(vector, ColumnOf):
+            column = self.table.column(vector.name)
+            if not (isinstance(column, arrow.DelayedArray) and column.is_made_in_parts):
+                source = arrow.Gathered(column.combine_chunks(), 0, _NO_IDS)
+        if source is None or source.values.type not in (arrow.INT64, arrow.FLOAT64) or source.values.data is None:
+            return None
+        if source.values.type == arrow.INT64:
+            bounds = _bounds(source.values)
+            if bounds is None or max(-bounds[0], bounds[1]) * len(self.table) >= FITS:
+                return None
+        if vector not in self.added:
+            from graphdb.storage.arrays.code_kernels import CELLS, ID_SIZE
+
+            unused = [0] * (CELLS - ID_SIZE - 1)
+            self.added[vector] = [*self._cells(source.values, source), *unused], source.values.type == arrow.FLOAT64
+        return source.values.type
 
     def _ids(self, source: arrow.Gathered) -> NDArray[np.signedinteger[Any]]:
         """Return the ids of rows, in one array: those of columns beside each other are the same pieces."""
@@ -178,26 +227,63 @@ class Codes(Parts):
             self.ids[key] = np.ascontiguousarray(values(source.ids))
         return self.ids[key]
 
-    def counted(self, threads: int, check: Callable[[], None]) -> tuple[Ints, Ints]:
-        """Return a row (its place) of each number, and how many rows have it."""
+    def counted(self, threads: int, check: Callable[[], None]) -> Counted:
+        """Return a row of each number, how many rows have it, and what values that are added up come to."""
+        from graphdb.storage.arrays import code_kernels as kernels
+
+        cells, inverses = self._columns()
+        added = np.array([each for each, _ in self.added.values()], np.int64).reshape(-1, kernels.CELLS)
+        are_real = np.array([real for _, real in self.added.values()], bool)
+        rows, shape = len(self.table), (len(added), self.count)
+
+        def count(number: int) -> tuple[NDArray[Any], ...]:
+            counts, last = np.zeros(self.count, np.int32), np.zeros(self.count, np.int32)
+            begin, end = number * _PIECE, min((number + 1) * _PIECE, rows)
+            scratch = np.empty(kernels.BLOCK, np.int32)
+            if not len(added):
+                kernels.count_numbers(cells, inverses, begin, end, scratch, counts, last)
+                return counts, last
+            sums = np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape, np.int32)
+            kernels.add_by_numbers(
+                cells, inverses, added, are_real, begin, end, scratch, counts, last, sums[0], sums[1], sums[2]
+            )
+            return counts, last, *sums
+
+        found = in_pieces(count, -(-rows // _PIECE), threads, check)
+        counts, last, *sums = (np.array(each) for each in zip(*found, strict=True))
+        counts = counts.sum(axis=0, dtype=np.int64)
+        some = np.flatnonzero(counts)
+        whole, real, there = (each.sum(axis=0)[:, some] for each in sums) if sums else ([], [], [])
+        totals = {
+            vector: (arrow.numbers(real[i] if are_real[i] else whole[i], there[i] > 0), there[i].astype(np.int64))
+            for i, vector in enumerate(self.added)
+        }
+        return Counted(last.max(axis=0)[some].astype(np.int64), counts[some], totals)
+
+    def numbered(self, threads: int, check: Callable[[], None]) -> tuple[NDArray[np.int32], Ints]:
+        """Return the number of each row, and a row (its place) of each number, 0 of those that no row has."""
+        from graphdb.storage.arrays import code_kernels as kernels
+
+        cells, inverses = self._columns()
+        rows = len(self.table)
+        numbers = np.empty(rows, np.int32)
+
+        def write(piece: int) -> NDArray[np.int32]:
+            last = np.zeros(self.count, np.int32)
+            begin, end = piece * _PIECE, min((piece + 1) * _PIECE, rows)
+            kernels.write_numbers(cells, inverses, begin, end, np.empty(kernels.BLOCK, np.int32), numbers, last)
+            return last
+
+        found = in_pieces(write, -(-rows // _PIECE), threads, check)
+        return numbers, np.max(found, axis=0).astype(np.int64)
+
+    def _columns(self) -> tuple[Ints, NDArray[np.float64]]:
+        """Return the cells of all columns whose numbers differ, and what these are divided by."""
         from graphdb.storage.arrays import code_kernels as kernels
 
         columns = [each for each in self.columns.values() if each is not None]
         cells = np.array([each for each, _ in columns], np.int64).reshape(-1, kernels.CELLS)
-        inverses = np.array([inverse for _, inverse in columns], np.float64)
-        rows = len(self.table)
-
-        def count(number: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-            counts, last = np.zeros(self.count, np.int32), np.zeros(self.count, np.int32)
-            begin, end = number * _PIECE, min((number + 1) * _PIECE, rows)
-            kernels.count_numbers(cells, inverses, begin, end, np.empty(kernels.BLOCK, np.int32), counts, last)
-            return counts, last
-
-        found = in_pieces(count, -(-rows // _PIECE), threads, check)
-        counts = np.asarray(np.sum([each for each, _ in found], axis=0, dtype=np.int64))
-        last = np.max([each for _, each in found], axis=0)
-        there = np.flatnonzero(counts)
-        return last[there].astype(np.int64), counts[there]
+        return cells, np.array([inverse for _, inverse in columns], np.float64)
 
     def rows_at(self, names: Sequence[str], places: Ints) -> dict[str, arrow.Array]:
         """Return some columns of the rows at some places; what is gathered, of these rows alone."""

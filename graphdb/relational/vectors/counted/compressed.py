@@ -28,6 +28,7 @@ from graphdb.relational.vectors.algebra import (
     names_of,
 )
 from graphdb.relational.vectors.counted.codes import Codes, Parts, leaves, the_one
+from graphdb.relational.vectors.counted.sums import ADDED, Sums
 from graphdb.relational.vectors.expressions import evaluated, fulfilled
 from graphdb.relational.vectors.frames import Frame, Ints
 from graphdb.relational.vectors.grouped.groups import weights
@@ -77,8 +78,8 @@ def compressed(
         (name, replace(each, matches=_ROWS) if isinstance(each, Aggregate) else each) for name, each in clause.columns
     )
     with suppress(NotVectorized):
-        rows = Frame.of(_counted(vectors, names, clause.where, table, weight, properties, check, threads))
-        return replace(clause, where=(), columns=columns), fulfilled(clause.where, rows, properties)
+        counted, rows = _counted(clause, table, weight, properties, check, threads)
+        return counted, fulfilled(clause.where, Frame.of(rows), properties)
     require(combines)
     if any(not _has_numbers(table.column(name).type) for vector in taken if vector for name in _own_columns(vector)):
         raise NotVectorized  # before threads begin
@@ -94,16 +95,15 @@ def compressed(
 
 
 def _counted(
-    vectors: Sequence[Vector],
-    names: Sequence[str],
-    where: Sequence[Vector],
+    clause: Clause,
     table: arrow.Table,
     weight: str | None,
     properties: Properties,
     check: Callable[[], None],
     threads: int,
-) -> arrow.Table:
-    """Return what :func:`_combined` does, of rows that are counted where their values stand: in one pass over them all.
+) -> tuple[Clause, arrow.Table]:
+    """Return what :func:`compressed` does, of rows that are counted where their values stand: in one pass over them
+    all, in which values of which many differ are added up.
 
     Raises
     ------
@@ -112,13 +112,24 @@ def _counted(
     """
     codes = Codes(table, properties)
     each = 1 if weight is None else the_one(table.column(weight))
-    require(each is not None and all(map(codes.take, vectors)))
+    keys = [vector for _, vector in clause.columns if not isinstance(vector, Aggregate)]
+    require(each is not None and all(map(codes.take, (*keys, *clause.where))))
     assert each is not None
-    some, counts = codes.counted(threads, check)
-    if each != 1:
-        counts = multiplied(counts, np.array([each]))
-    names = sorted({*names, *(name for vector in where for name in names_of(vector))})
-    return arrow.table(codes.rows_at(names, some) | {_ROWS: arrow.numbers(counts)})
+    sums = Sums(codes, _ROWS)
+    columns: dict[str, Vector | Aggregate] = dict(clause.columns)
+    for name, aggregate in sorted(columns.items(), key=lambda column: getattr(column[1], "function", "") in ADDED):
+        if isinstance(aggregate, Aggregate):
+            over = sums.aggregate(aggregate)
+            require(over is not None)
+            assert over is not None
+            columns[name] = over
+    found = codes.counted(threads, check)
+    counts = found.counts if each == 1 else multiplied(found.counts, np.array([each]))
+    made = sums.columns(found.totals, each) | {_ROWS: arrow.numbers(counts)}
+    vectors = [vector.operand if isinstance(vector, Aggregate) else vector for vector in columns.values()]
+    taken = {name for vector in (*vectors, *clause.where) if vector is not None for name in names_of(vector)}
+    rows = arrow.table(codes.rows_at(sorted(taken - made.keys()), found.places) | made)
+    return replace(clause, where=(), columns=tuple((name, columns[name]) for name, _ in clause.columns)), rows
 
 
 def _combined(
