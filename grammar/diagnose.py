@@ -375,6 +375,16 @@ def _of_edges(place: _Place, before: str, value: str, opened: str) -> str | None
         return "which paths are found is said before them: MATCH p = ALL SHORTEST (a)-[:knows]->+(b)"
     if inside_edge and before == "*" and value in ("TRAIL", "ACYCLIC"):
         return f"a mode stands before the path: MATCH p = {value} (a)-[:knows]->+(b)"
+    if inside_edge and value == "(" and "|" in (place.at(2), place.at(4)):
+        return "what a path passes is tested behind it: WHERE all(r IN relationships(p) WHERE r.since > 2000)"
+    if (before, value) == ("]", ">"):
+        return "an edge to the right is written -[:knows]->"
+    if (before, value) == ("<", "["):
+        return "an edge to the left is written <-[:knows]-"
+    if (before, value) == (">", "[") and place.at(-2) == "-":
+        return "the arrow stands behind the brackets: -[:knows]->"
+    if inside_edge and place.is_word() and before == "..":
+        return "how many edges is a number, which no value of a row decides: *1..3"
     if inside_edge and not place.operand and (place.at(-2) == "*" or value == ".."):
         return "how many edges is written *1..3"
     if (value, before, place.at(-2)) == ("[", "-", "-"):

@@ -7,6 +7,8 @@
 >>> db.close()
 """
 
+from typing import NoReturn
+
 from graphdb._version import __version__
 from graphdb.common.errors import (
     AccessError,
@@ -67,3 +69,17 @@ def load_ipython_extension(shell: object) -> None:
     from graphdb.notebook.magics import CypherMagics
 
     shell.register_magics(CypherMagics)  # type: ignore[attr-defined]
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Refuse a name that is not there, saying what is written for one that other libraries have."""
+    here = {
+        **dict.fromkeys(
+            ("Connection", "GraphDatabase", "Graph", "Driver", "driver", "open", "create"), "connect(path)"
+        ),
+        **dict.fromkeys(("query", "execute", "sql", "run"), "connect(path).query(text)"),
+        **dict.fromkeys(("read_csv", "read_parquet", "read_rdf", "load", "parse"), "connect(path).load(data)"),
+        **dict.fromkeys(("Error", "GraphError", "DatabaseError"), "GraphDBError"),
+    }.get(name)
+    hint = f"; here: {here}" if here is not None else ""
+    raise AttributeError(f"module 'graphdb' has no attribute {name!r}{hint}", name=name)

@@ -76,6 +76,8 @@ _ELSEWHERE = named_by(
         "update": "query('INSERT DATA { … }'), or add with triples",
         "remove delete": "apply with deletions=…",
         "profile": "query('PROFILE …').plan()",
+        "backup copy save": "export(path), or query('COPY FROM DATABASE … TO …') with one that is attached",
+        "add_node add_edge add_nodes_from add_edges_from": "query('CREATE …'), load(frame), or apply with triples",
     }
 )
 """What the drivers of Neo4j, Kùzu and DuckDB, and rdflib, call it."""

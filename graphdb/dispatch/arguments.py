@@ -25,6 +25,13 @@ def check_arguments(text: str, arguments: Mapping[str, object], implied: Callabl
     """
     used = _parameters(text)
     for name, parameter in used.items():
+        if name not in arguments and f"${name}" in arguments:
+            raise ParameterError(
+                f"parameter ${name} is given as '${name}'",
+                text=text,
+                position=parameter.span.start,
+                hint=f"name it without the $: {{'{name}': …}}",
+            )
         if name not in arguments:
             raise ParameterError.missing(name, arguments, text, parameter.span.start)
         if isinstance(value := arguments[name], str) and not encodes(value):

@@ -228,4 +228,4 @@ def did_you_mean(name: str) -> str | None:
     if space and last in SIGNATURE_OF:
         return f"a function stands before its value: {SIGNATURE_OF[last].name}({name[: len(space)]})"
     near = nearest(name.lower(), [*SIGNATURE_OF])
-    return f"did you mean {near[0]}()?" if near else None
+    return f"did you mean {SIGNATURE_OF[near[0]].name}()?" if near else None

@@ -153,6 +153,8 @@ class Procedures:
         if found is None:
             near = nearest(clause.name, self._named)
             hint = f"did you mean {' or '.join(repr(name) for name in near)}?" if near else None
+            if clause.name.partition(".")[0].lower() in ("apoc", "gds", "algo"):
+                hint = "procedures of plugins are not here; CALL dbms.procedures() lists those that are"
             hint = hint or "CALL dbms.procedures() lists them"
             position = clause.named.start
             raise BindError(f"unknown procedure '{clause.name}'", text=text, position=position, hint=hint)

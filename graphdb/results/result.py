@@ -96,7 +96,7 @@ _ELSEWHERE = by_name(
     {
         "single peek get_next one first": "fetchone(), or scalar() for one value",
         "value values scalars fetchval": "scalar() for one value, fetchall() for rows",
-        "data records to_dict dicts bindings mappings": "to_dicts()",
+        "data records to_dict dicts bindings mappings rows_as_dict": "to_dicts()",
         "get_as_df to_df fetchdf to_data_frame as_df": "df()",
         "get_as_pl as_pl": "pl()",
         "get_as_arrow fetch_arrow_table as_arrow": "arrow()",
@@ -110,6 +110,11 @@ _ELSEWHERE = by_name(
         "head print display": "show with a number of rows",
         "create to_table insert_into": "into('table')",
         "plot draw visualize": "graph()",
+        "to_parquet write_parquet": "df().to_parquet(…), or a query COPY (MATCH …) TO 'answer.parquet'",
+        "to_csv write_csv": "df().to_csv(…), or a query COPY (MATCH …) TO 'answer.csv'",
+        "to_json write_json write_ndjson": "to_dicts(), or a query COPY (MATCH …) TO 'answer.json'",
+        "to_excel fetchnumpy to_numpy": "df()",
+        "get_as_torch_geometric": "edge_index()",
         "profile explain": "plan(), of EXPLAIN or PROFILE",
     }
 )

@@ -94,7 +94,7 @@ def refused(action: Callable[[], object], kind: type[graphdb.GraphDBError] = gra
         ("MATCH (a) RETURN a.xe:name", "BindError", "xe", "unknown prefix 'xe'"),
         ("MATCH (a:ex:Persn) RETURN a", "BindError", "ex:Persn", "did you mean 'Person'"),
         ("MATCH (a) RETURN a.name -- all", "BindError", "all", "a comment begins with //"),
-        ("MATCH (a) RETURN toUper(a.name)", "BindError", "toUper", "did you mean toupper()"),
+        ("MATCH (a) RETURN toUper(a.name)", "BindError", "toUper", "did you mean toUpper()"),
         ("MATCH (a) RETURN toUpper(a.name, 1)", "BindError", "toUpper", "takes 1 argument"),
         ("MATCH (a) RETURN count(count(a))", "ParseError", "count(a))", "an aggregate cannot stand"),
         ("MATCH (a) WHERE count(a) > 1 RETURN a", "ParseError", "count(a)", "an aggregate cannot stand"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 import random
 from collections.abc import Iterator
@@ -202,3 +203,28 @@ def test_parallel_edges_without_properties() -> None:
     with graphdb.connect() as db:
         db.query("CREATE (a:A)-[:K]->(b), (a)-[:K]->(b)")
         assert [edge.properties for (edge,) in db.query("MATCH ()-[r:K]->() RETURN r")] == [{}, {}]
+
+
+def test_properties_are_found_by_bare_names() -> None:
+    """A query knows ``n.name`` by its bare name; what it returns did not, and ``get`` said that there was none."""
+    with graphdb.connect(threads=1) as db:
+        db.query("PREFIX f: <http://f/>")
+        db.query("INSERT DATA { <http://e/a> f:name 'Ada' ; <http://b#age> 36 ; <http://x/n> 1 ; <http://y/n> 2 }")
+        edge = b"<http://e/a> <http://e/to> <http://e/b> {| <http://b#since> 2001 |} ."
+        db.load(io.BytesIO(edge), format="turtle")
+        a, e = db.query("MATCH (a)-[e]->(b) RETURN a, e").fetchall()[0]
+    assert dict(a) == {"f:name": "Ada", "http://b#age": 36, "http://x/n": 1, "http://y/n": 2}
+    assert list(a) == list(a.keys()) == list(a.properties)
+    assert (a["name"], a.get("age"), a["http://b#age"], a["f:name"], e["since"]) == ("Ada", 36, 36, "Ada", 2001)
+    assert [key in a for key in ("name", "f:name", "age", "n", "ame", "", "#age", 0)] == [True] * 3 + [False] * 5
+    assert [a.get("n"), a.get("ame", 5), e.get("age")] == [None, 5, None]
+    for key, meant in (("n", "'http://x/n' or 'http://y/n'"), ("nam", "'f:name'")):
+        with pytest.raises(KeyError, match=f"{key}: did you mean .*{meant}"):
+            a[key]
+    with pytest.raises(KeyError, match=r"^0$"):
+        a[0]
+
+
+def test_a_bare_name_is_the_key_itself_where_there_is_one() -> None:
+    node = graphdb.Node("a", (), {"name": 1, "http://x/name": 2})
+    assert (node["name"], node.get("name"), "name" in node) == (1, 1, True)

@@ -31,6 +31,15 @@ def test_names_of_others_are_hinted_at(db: graphdb.Database) -> None:
     assert not hasattr(result, "single")
 
 
+def test_names_of_the_module_are_hinted_at() -> None:
+    for name, here in (("Connection", r"connect\(path\)"), ("query", "query"), ("Graph", "connect"), ("load", "load")):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; here: .*{here}"):
+            getattr(graphdb, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$") as raised:
+        graphdb.nonsense  # noqa: B018
+    assert raised.value.name == "nonsense"
+
+
 def test_no_hint_is_for_a_name_that_there_is(db: graphdb.Database) -> None:
     """A hint would never be seen, and what it names is there."""
     assert not [name for name in OF_RESULT if hasattr(graphdb.Result, name)]

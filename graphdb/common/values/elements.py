@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, KeysView, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from graphdb.common.errors import nearest
 
 Element = TypeVar("Element")
 
@@ -42,8 +44,60 @@ def without_collection() -> Iterator[None]:
         gc.enable()
 
 
+class _Element:
+    """What has properties, which are found by their keys as in a mapping: by a bare name, too, where one key has it."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+
+        @property
+        def properties(self) -> Mapping[str, object]: ...
+
+    def __getitem__(self, key: str) -> object:
+        """Return a property; `KeyError` if there is none of that name."""
+        found = self._key(key)
+        if found is not None:
+            return self.properties[found]
+        near = (self._of_local_name(key) or nearest(key, self.properties)) if isinstance(key, str) else []
+        raise KeyError(f"{key}: did you mean {' or '.join(map(repr, near))}?" if near else key)
+
+    def __contains__(self, key: object) -> bool:
+        """Whether there is a property of that name."""
+        return self._key(key) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the keys of the properties."""
+        return iter(self.properties)
+
+    def keys(self) -> KeysView[str]:
+        """Return the keys of the properties: ``dict(vertex)`` is a dictionary of them."""
+        return self.properties.keys()
+
+    def get(self, key: str, default: object = None) -> object:
+        """Return a property, or what stands for one that is not there."""
+        found = self._key(key)
+        return default if found is None else self.properties[found]
+
+    def _key(self, key: object) -> str | None:
+        """Return the key of the property of that name, None if there is none or, of a bare name, several."""
+        if isinstance(key, str) and key in self.properties:
+            return key
+        found = self._of_local_name(key)
+        return found[0] if len(found) == 1 else None
+
+    def _of_local_name(self, name: object) -> list[str]:
+        """Return the keys, IRIs or prefixed names, that end in a bare name."""
+        if not isinstance(name, str) or not name.isidentifier():
+            return []
+        return [key for key in self.properties if key.endswith(name) and key[-len(name) - 1 : -len(name)] in _BEFORE]
+
+
+_BEFORE = frozenset("/#:")
+"""What stands before the local name of an IRI, or of a prefixed name."""
+
+
 @dataclass(frozen=True, slots=True)
-class Node:
+class Node(_Element):
     """A vertex: its IRI (``_:…`` for a blank node), labels (sorted) and properties, names as a user would write them.
 
     Two nodes are equal if they have the same IRI.
@@ -56,17 +110,9 @@ class Node:
     def __str__(self) -> str:
         return self.iri
 
-    def __getitem__(self, key: str) -> object:
-        """Return a property; `KeyError` if there is none of that name."""
-        return self.properties[key]
-
-    def get(self, key: str, default: object = None) -> object:
-        """Return a property, or what stands for one that is not there."""
-        return self.properties.get(key, default)
-
 
 @dataclass(frozen=True, slots=True)
-class Relationship:
+class Relationship(_Element):
     """An edge: its label as a user would write it, and the IRIs of its ends (``end`` may be a literal's value)."""
 
     type: str
@@ -76,14 +122,6 @@ class Relationship:
 
     def __str__(self) -> str:
         return f"({self.start})-[:{self.type}]->({self.end})"
-
-    def __getitem__(self, key: str) -> object:
-        """Return a property; `KeyError` if there is none of that name."""
-        return self.properties[key]
-
-    def get(self, key: str, default: object = None) -> object:
-        """Return a property, or what stands for one that is not there."""
-        return self.properties.get(key, default)
 
 
 class Parts(Protocol):

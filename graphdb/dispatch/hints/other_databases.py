@@ -20,6 +20,14 @@ _HINTS: tuple[tuple[str, str], ...] = (
         "to load a table of vertices: LOAD 'people.csv' AS LABEL Person; of edges: … AS TYPE KNOWS",
     ),
     (
+        r"LOAD\s+FROM\s*(['\"][^'\"]*['\"]|\w+).*?\bRETURN\b|LOAD\s+WITH\s+HEADERS\b",
+        "rows of a file: SELECT * FROM 'people.csv'; as vertices: LOAD 'people.csv' AS LABEL Person",
+    ),
+    (
+        r"LOAD\s+FROM\s+['\"]",
+        "files are named without FROM: LOAD 'people.csv' AS LABEL Person; a query with it: LOAD FROM (SELECT …)",
+    ),
+    (
         r"LOAD\s+FROM\s+\w",
         "rows come from a query in parentheses, a table or data frame too: LOAD FROM (FROM people) AS LABEL Person",
     ),
@@ -34,6 +42,15 @@ _HINTS: tuple[tuple[str, str], ...] = (
         r"SHOW\s+(TRANSACTIONS|USERS?|ROLES?|PRIVILEGES|SERVERS?)\b|USE\b",
         "a database is a file, without a server or users: connect('a.duckdb') opens one, ATTACH 'b.duckdb' another",
     ),
+    (
+        r"EXPLAIN\s+\(?\s*(ANALYZE|LOGICAL|PHYSICAL)\b.*?\b(MATCH|UNWIND|RETURN)\b",
+        "PROFILE MATCH … runs a query and says what each step did, EXPLAIN MATCH … how it would run",
+    ),
+    (
+        r"(EXPORT|IMPORT)\s+DATABASE\b",
+        ".export graph.parquet in the shell, export(path) in Python write the graph; LOAD reads it",
+    ),
+    (r"TERMINATE\s+TRANSACTIONS?\b", "Ctrl-C, or interrupt() from another thread, stops a statement"),
     (r"CYPHER\b", "a statement begins with its first clause: leave CYPHER and its options out"),
     (r"MANDATORY\s+MATCH\b|START\s+\w+\s*=", "what is there is asked for by MATCH (n) … RETURN n"),
     (r"\w+\.[VE]\s*\(", "this is Gremlin; here: MATCH (a {name: 'Ada'})-[:knows]->(b) RETURN b.name"),
@@ -55,6 +72,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
     (r"SHOW\s+PROCEDURES\b", "CALL dbms.procedures()"),
     (r"SHOW\s+FUNCTIONS\b", "the functions are listed in docs/language/functions.md"),
     (r"SHOW\s+(INDEX|CONSTRAINT)", "there are none to show: properties need no index"),
+    (r"CALL\s+show_functions\b", "the functions are listed in docs/language/functions.md"),
     (r"CALL\s+(show_tables|table_info)\b", "CALL db.labels() and CALL db.relationshipTypes() say what is there"),
     (r"CALL\s+\w+(\.\w+)+", "CALL dbms.procedures() says what can be called"),
     (

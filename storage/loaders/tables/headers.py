@@ -224,6 +224,22 @@ class Mapping:
                 hint = f"did you mean '{close[0]}'?" if close else f"the columns are {found}"
                 raise LoadError(f"there is no column '{name}'", hint=hint)
 
+    def without_roles(self, columns: Sequence[str], source: str | None) -> LoadError:
+        """Return the error that no columns, of these names, say what a row is, with what the names suggest."""
+        shown = ", ".join(columns[:_NAMED])
+        shown += f" and {len(columns) - _NAMED:,} more" if len(columns) > _NAMED else ""
+        lone = sorted(self.roles & {"START_ID", "END_ID"})
+        if len(lone) == 1:
+            other = "END_ID" if lone == ["START_ID"] else "START_ID"
+            return LoadError(f"a column is :{lone[0]}, and none is :{other}: {shown}", source=source)
+        headers = _likely(columns)
+        stated = f"state columns={headers!r}"
+        if headers and all(re.fullmatch(r"[^\W\d]\w*", name) for name in headers):
+            pairs = ", ".join(f"{name}: '{header}'" for name, header in headers.items())
+            stated += f"; LOAD '…' COLUMNS {{{pairs}}}"
+        hint = f"name columns :ID, or :START_ID and :END_ID, or {stated}" if headers else None
+        return LoadError(f"no column says which vertex or edge a row is: {shown}", source=source, hint=hint)
+
     @staticmethod
     def _refuse_label(given: str, meant: str, of: str, there: str, name: str) -> NoReturn:
         """Refuse a label of what no table has."""
@@ -231,6 +247,32 @@ class Mapping:
             f"{given}='{name}' labels {of}, and the tables have {there} only",
             hint=f"{there} are labelled by {meant}='{name}'; LOAD '…' AS {meant.upper()} {name}",
         )
+
+
+_NAMED = 20
+"""Columns that an error names, at most."""
+
+_ENDS = (
+    *(("from", "to"), ("source", "target"), ("source", "destination"), ("src", "dst"), ("src", "dest")),
+    *(("start", "end"), ("head", "tail"), ("subject", "object")),
+)
+"""What columns are called whose values are the ends of an edge."""
+
+
+def _likely(columns: Sequence[str]) -> dict[str, str]:
+    """Return the headers that columns without any may be meant to have, by their names.
+
+    >>> _likely(["from", "to", "w"]), _likely(["SourceId", "target_id"])
+    ({'from': ':START_ID', 'to': ':END_ID'}, {'SourceId': ':START_ID', 'target_id': ':END_ID'})
+    >>> _likely(["name", "id"]), _likely(["name"]), _likely([])
+    ({'id': ':ID'}, {'name': ':ID'}, {})
+    """
+    ends = {re.sub(r"[\W_]?(id|node)$", "", name.lower()): name for name in reversed(columns)}
+    for start, end in _ENDS:
+        if start in ends and end in ends:
+            return {ends[start]: ":START_ID", ends[end]: ":END_ID"}
+    called = [name for name in columns if name.lower() == "id"] or list(columns)
+    return {called[0]: ":ID"} if called else {}
 
 
 _Names: TypeAlias = list[str]
@@ -328,7 +370,7 @@ class Column:
         name, word = found["name"], found[part]
         known: Collection[str] = _TYPES if name else _ROLES
         kind = "type" if name else "role"
-        near = nearest(word, known)
+        near = [word.upper()] if word.upper() in _ROLES else nearest(word, known)
         hint = f"did you mean {name}:{near[0]}?" if near else f"the {kind}s are {', '.join(sorted(known))}"
         if name:
             hint += f"; a property that is called '{header}' is written with its type: {header}:string"

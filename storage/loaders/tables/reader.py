@@ -53,9 +53,6 @@ _BAD = 4096
 _WIDEST = 900
 """Columns that a table may have which is read row by row: DuckDB's expressions nest no deeper than 1,000."""
 
-_NAMED = 20
-"""Columns that an error names."""
-
 _SINGLE = {"ID", "START_ID", "END_ID", "TYPE", "REIFIER", "REIFIER_GRAPH", "ASSERTED", "GRAPH", "VALUE", "DATATYPE",
            "LANGUAGE"}  # fmt: skip
 """What only one column can be."""
@@ -361,15 +358,7 @@ class _Table:
             text, needed = lines.nodes(by_role)
         else:
             self._mapping.check()
-            names = ", ".join(column.column for column, _ in columns[:_NAMED])
-            names += f" and {len(columns) - _NAMED:,} more" if len(columns) > _NAMED else ""
-            raise LoadError(
-                f"no column says which vertex or edge a row is: {names}",
-                source=self._name,
-                hint=f"name columns :ID, or :START_ID and :END_ID, or state columns={{{columns[0][0].column!r}: ':ID'}}"
-                if columns
-                else None,
-            )
+            raise self._mapping.without_roles([column.column for column, _ in columns], self._name)
         bad = self._bad(columns, needed, lines)
         self._check(
             f"SELECT {NUMBER}, NULL, said.text, said.place FROM (SELECT {NUMBER}, CASE {bad} END AS said FROM"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import io
 import json
 import pathlib
 import random
@@ -409,3 +410,32 @@ def test_properties_of_edges_are_written_some_at_a_time(db: Any, monkeypatch: py
         db.load("edges.csv", type=f"K{at_once}")
         found = db.query(f"MATCH (a)-[k:K{at_once}]->(b) RETURN a.id, b.id, k.n, k.t ORDER BY k.n")
         assert found.fetchall() == given
+
+
+@pytest.mark.parametrize(
+    ("names", "stated"),
+    [
+        ("id,name", "columns={'id': ':ID'}; LOAD '…' COLUMNS {id: ':ID'}"),
+        ("from,to", "'to': ':END_ID'}; LOAD '…' COLUMNS {from: ':START_ID', to: ':END_ID'}"),
+        ("targetId,sourceId", "{sourceId: ':START_ID', targetId: ':END_ID'}"),
+        ("the id,b", "columns={'the id': ':ID'}"),
+    ],
+)
+def test_what_columns_may_be_is_said_by_their_names(names: str, stated: str) -> None:
+    with graphdb.connect(threads=1) as db, pytest.raises(graphdb.LoadError) as error:
+        db.load(io.BytesIO(f"{names}\n1,2\n".encode()), format="csv")
+    assert error.value.hint is not None
+    assert error.value.hint.endswith(stated)
+
+
+def test_an_edge_with_one_end() -> None:
+    one = "a column is :END_ID, and none is :START_ID: a, :END_ID"
+    with graphdb.connect(threads=1) as db, pytest.raises(graphdb.LoadError, match=one):
+        db.load(io.BytesIO(b"a,:END_ID\n1,2\n"), format="csv", type="knows")
+
+
+def test_a_role_in_small_letters_beside_a_name() -> None:
+    with graphdb.connect(threads=1) as db, pytest.raises(graphdb.LoadError, match="unknown type 'Id'") as error:
+        db.load(io.BytesIO(b"person:Id,name\n1,2\n"), format="csv")
+    assert error.value.hint is not None
+    assert error.value.hint.startswith("did you mean person:ID?")
