@@ -1,9 +1,9 @@
 """Tests' databases in memory have catalogs of their own, and share DuckDB's instances one after the other.
 
 Opening an instance registers DuckDB's 3,300 functions, which takes longer than most tests do, thousands of times.  What
-graphdb opens in memory is a catalog by the usual name instead, fresh, in an instance that was opened with the same
-settings and that nobody else uses meanwhile.  Tests that change an instance's settings, or look at its memory or
-threads, are marked ``own_duckdb``; that no others change any is checked after each module.
+graphdb opens in memory, and what tests compare with, is a catalog by the usual name instead, fresh, in an instance that
+was opened with the same settings and that nobody else uses meanwhile.  Tests that change an instance's settings, or look
+at its memory or threads, are marked ``own_duckdb``; that no others change any is checked after each module.
 """
 
 from __future__ import annotations
@@ -19,8 +19,13 @@ import duckdb
 _MOST = 8
 """Instances that stay open."""
 
-_SHARED = {"python_enable_replacements", "memory_limit"}
-"""What graphdb sets where it opens a database in memory and is asked for nothing else, but for ``threads``."""
+_READER = {"memory_limit", "temp_directory"}
+"""What is set where tables are read that are loaded: anew each time, for each has a folder of its own."""
+
+_SHARED = ({"python_enable_replacements", "memory_limit"}, _READER, set[str]())
+"""What is set, but for ``threads``, in instances that are shared: of graphs in memory of which nothing else is asked, of
+readers of tables, and of what tests compare with.
+"""
 
 _ANEW = "ATTACH ':memory:' AS next; USE next; DETACH memory; ATTACH ':memory:' AS memory; USE memory; DETACH next"
 """SQL that puts a database in memory in the place of the one that there is."""
@@ -34,6 +39,7 @@ class _Instance:
 
     config: dict[str, Any]
     root: duckdb.DuckDBPyConnection = field(init=False)
+    is_reader: bool = field(init=False)
     settings: list[Any] = field(init=False)
     anew: list[duckdb.Statement] = field(init=False)
     user: weakref.ref[duckdb.DuckDBPyConnection] | None = None
@@ -42,7 +48,8 @@ class _Instance:
 
     def __post_init__(self) -> None:
         self.root = _connect(":memory:", config=self.config)
-        self.settings = self._settings()
+        self.is_reader = {*self.config} - {"threads"} == _READER
+        self.settings = [] if self.is_reader else self._settings()
         self.anew = list(self.root.extract_statements(_ANEW))
 
     def is_free(self) -> bool:
@@ -56,8 +63,17 @@ class _Instance:
             return True
         return False
 
-    def connection(self) -> duckdb.DuckDBPyConnection:
+    def fits(self, config: dict[str, Any]) -> bool:
+        """Whether it has these settings, or can be given those that it lacks."""
+        lacks = {name for name, value in config.items() if self.config.get(name) != value}
+        return self.config.keys() == config.keys() and (not lacks or (self.is_reader and lacks <= _READER))
+
+    def connection(self, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
         """Return a connection to a database in memory that nothing was done with."""
+        for name in (name for name, value in config.items() if self.config[name] != value):
+            value = config[name].replace("'", "''")
+            self.root.execute(f"SET GLOBAL {name} = '{value}'")
+        self.config = dict(config)
         if self.user is not None:
             for statement in self.anew:
                 self.root.execute(statement)
@@ -73,7 +89,7 @@ class _Instance:
 
     def changed(self) -> list[Any]:
         """Return settings that are not what they were; none are looked at where nobody can have changed any."""
-        if not self.was_used:
+        if not self.was_used or self.is_reader:  # whose connections no test has
             return []
         self.was_used = not self.is_free()
         return [now for then, now in zip(self.settings, self._settings(), strict=True) if then != now]
@@ -98,18 +114,23 @@ class Instances:
 
     def connect(self, database: Any = ":memory:", read_only: bool = False, config: Any = None) -> Any:
         """See ``duckdb.connect``."""
-        shared = database == ":memory:" and not read_only and config and {*config} - {"threads"} == _SHARED
+        config = dict(config or {})
+        shared = database == ":memory:" and not read_only and {*config} - {"threads"} in _SHARED
         if not (shared and self.are_shared and self._process == os.getpid()):
-            return _connect(database, read_only=read_only, config=config or {})
+            return _connect(database, read_only=read_only, config=config)
         with self._lock:
-            free = next((each for each in self._open if each.config == config and each.is_free()), None)
+            free = next((each for each in self._open if each.fits(config) and each.is_free()), None)
             if free is not None:
                 self._open.remove(free)
             if free is None or not free.is_alone():
-                free = _Instance(dict(config))
+                free = _Instance(config)
             self._open.append(free)
             del self._open[:-_MOST]
-            return free.connection()
+            try:
+                return free.connection(config)
+            except duckdb.Error:  # the folder for what it spills was used
+                self._open[-1] = free = _Instance(config)
+                return free.connection(config)
 
     def check(self) -> None:
         """Assert that tests left the settings of instances as they were."""
