@@ -7,14 +7,14 @@ Both orders agree, so what is sorted by the one is sorted by the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from threading import RLock
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.common.duckdb.fetch import rows_of
+from graphdb.common.duckdb.fetch import batches, rows_of
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
@@ -24,6 +24,7 @@ from graphdb.storage.graph.changes import Changes, Sizes
 from graphdb.storage.graph.degree_sketch import OUT, DegreeSketch
 from graphdb.storage.graph.pcsr import stable_order
 from graphdb.storage.graph.source import LabelStatistics
+from graphdb.storage.persisted.room import NoRoom, Room
 from graphdb.storage.statistics import labels as statistics
 from graphdb.storage.statistics import tables
 
@@ -35,6 +36,11 @@ Ints = NDArray[np.int64]
 _AT_ONCE = 100_000
 """Triples up to which all are read by one statement: it takes DuckDB longer to plan one than to read so few rows."""
 
+_MANY = 1_000_000
+"""Triples of a label from which on they are not read at once, …"""
+_BATCH = 122_880
+"""… but so many at a time."""
+
 _COPIED = 10_000
 """Triples of a label up to which they are read into arrays of NumPy's."""
 
@@ -42,8 +48,14 @@ _COPIED = 10_000
 class TripleStore:
     """A :class:`~graphdb.storage.graph.source.TripleSource` over the open database; a snapshot of its sizes.
 
-    ``lock`` serialises the use of the connection with everything else that uses it.  ``edge_labels`` are those of the
-    catalog, by id, in its order.
+    Parameters
+    ----------
+    lock
+        Serialises the use of the connection with everything else that uses it.
+    edge_labels
+        Those of the catalog, by id, in its order.
+    room
+        Makes room for the columns of a label's triples, which are read into memory where it is left out.
     """
 
     def __init__(
@@ -52,7 +64,9 @@ class TripleStore:
         lock: RLock,
         sizes: Sizes,
         edge_labels: Mapping[int, EdgeLabel],
+        room: Callable[[], Room] | None = None,
     ) -> None:
+        self._room = room
         self._connection = connection
         self._lock = lock
         self._edge_labels = edge_labels
@@ -228,12 +242,28 @@ class TripleStore:
         return rows["subject"], self.to_vertices(rows["object"])
 
     def _read(self, sql: str, label: int) -> dict[str, Ints]:
-        """Read triples of one label: NumPy gets copies, which come sooner than Arrow's where they are few."""
-        if self.statistics(label).triples <= _COPIED:
+        """Read triples of one label: NumPy gets copies, which come sooner than Arrow's where they are few.
+
+        Many are written where there is room for them as they come.
+        """
+        count = self.statistics(label).triples
+        if count <= _COPIED:
             return self._query(sql, {})
         with self._lock:
+            if count > _MANY and self._room is not None and (read := self._streamed(sql, count, self._room())):
+                return read
             rows = rows_of(self._connection, sql)
         return {name: values(rows.column(name)) for name in rows.column_names}
+
+    def _streamed(self, sql: str, count: int, room: Room) -> dict[str, Ints] | None:
+        """Read so many triples, at most; None where there is no room for them, or more are there."""
+        try:
+            with batches(self._connection, sql, _BATCH) as rows:
+                names = list(rows.schema.names)
+                found = room.columns(([values(part) for part in batch.columns] for batch in rows), count, len(names))
+        except NoRoom:
+            return None
+        return dict(zip(names, found, strict=True))
 
     def _query(self, sql: str, parameters: dict[str, object]) -> dict[str, Ints]:
         with self._lock:
@@ -243,5 +273,9 @@ class TripleStore:
 
 def _ascending(subjects: Ints, objects: Ints) -> bool:
     """Whether pairs are sorted, and each is there once."""
-    same = subjects[1:] == subjects[:-1]
-    return bool((subjects[1:] >= subjects[:-1]).all() and (objects[1:][same] > objects[:-1][same]).all())
+    for begin in range(0, len(subjects), _MANY):
+        some = slice(begin, begin + _MANY + 1)
+        former, later = subjects[some][:-1], subjects[some][1:]
+        if not ((later > former) | ((later == former) & (objects[some][1:] > objects[some][:-1]))).all():
+            return False
+    return True

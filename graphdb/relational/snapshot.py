@@ -190,7 +190,8 @@ def take_snapshot(
     decimal = frozenset([label.id for label in names.edge_labels.values() if label.kinds & _DECIMAL])
     if scales is None or (decimal and (former is None or _touched(former.changes, decimal))):
         scales = _scales(connection) if decimal else {}
-    store = TripleStore(connection.raw, connection.lock, sizes, names.edge_labels)
+    room = partial(persisted.room, graph_bytes // 8)
+    store = TripleStore(connection.raw, connection.lock, sizes, names.edge_labels, room)
     columns_bytes = graph_bytes // 4
 
     def counts() -> tuple[object, ...]:
@@ -202,7 +203,7 @@ def take_snapshot(
     graph = DataGraph(store, graph_bytes - columns_bytes, persisted=persisted)
     properties = Properties(connection, store.ids, scales, columns_bytes, persisted)
     keys = KeyIndexes(connection, graph_bytes // 8, persisted)
-    edges = Edges(connection, graph, store, described, parallel, persisted)
+    edges = Edges(connection, graph, store, described, parallel, graph_bytes // 8, persisted)
     known: dict[str, int | None] = {}
     if former is not None:
         before, changes = former.snapshot, former.changes

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.arrow import numbers
 from graphdb.common.duckdb.connection import Connection
+from graphdb.common.duckdb.fetch import batches
 from graphdb.common.errors import NotSupportedError
 from graphdb.common.values.terms import Kind
 from graphdb.common.values.types import NULL, VALUE, Base, Type, bases_of_kinds, list_of, literal_sql, type_of_kinds
 from graphdb.grammar import syntax as ast
 from graphdb.pattern.names import ABSENT, Names
-from graphdb.snapshot.columns import read_values
+from graphdb.snapshot.columns import BATCH, read_values
 from graphdb.snapshot.edge_values import DescribedEdges, EdgeValues, numbered
 from graphdb.snapshot.exact_types import Form, form_among
 from graphdb.snapshot.properties import PropertyColumn
@@ -34,6 +35,7 @@ from graphdb.storage.file.verify import verify_kinds
 from graphdb.storage.graph.changes import Changes
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.edges import EdgeTable
+from graphdb.storage.persisted.room import NoRoom
 from graphdb.storage.persisted.store import NOTHING, StateStructures
 from graphdb.storage.triples import TripleStore
 
@@ -91,6 +93,8 @@ class Edges:
         The edge labels of which some edge has properties or a parallel one.
     parallel
         Those with parallel edges: their triples do not tell how many edges there are.
+    memory
+        Bytes of memory that one array may take: what is larger is mapped from a file.
     persisted
         What was derived of the same state before.
     """
@@ -102,8 +106,10 @@ class Edges:
         store: TripleStore,
         described: frozenset[int],
         parallel: frozenset[int],
+        memory: int,
         persisted: StateStructures = NOTHING,
     ) -> None:
+        self._memory = memory
         self.described = described
         self.parallel = parallel
         self._connection = connection
@@ -136,7 +142,7 @@ class Edges:
         if found is None:
             behind = self._behind.pop(labels, None)
             if behind is None:
-                found = self._persisted.get_or_derive(("edges", labels), lambda: self._table(labels))
+                found = self._persisted.get_or_derive(("edges", labels), lambda: self._table(labels), self._memory)
             else:
                 found = self._caught_up(labels, *behind)
             self._tables[labels] = found
@@ -295,14 +301,31 @@ class Edges:
         columns = ["label", "subject", "object", "value"]
         if self.parallel:
             columns.append("ordinal")
-        table = self._connection.arrow(f"SELECT {', '.join(columns)} {where}", given)
-        found = {name: plain(table.column(name)) for name in columns}
+        found = None if given else self._streamed(columns, where)
+        if found is None:
+            table = self._connection.arrow(f"SELECT {', '.join(columns)} {where}", given)
+            found = {name: plain(table.column(name)) for name in columns}
         if not self.parallel:
             found["ordinal"] = np.broadcast_to(np.int64(0), len(found["value"]))
         starts, ends = self._store.ends(found)
         self._store.ids.resource(found["label"], "label")
         self._store.ids.literal(found["value"], "value")
         return EdgeValues(found["label"], starts, ends, found["ordinal"], found["value"])
+
+    def _streamed(self, columns: list[str], where: str) -> dict[str, Ints] | None:
+        """Read columns where there is room for them as they come; None where they are few, or there is none."""
+        if 8 * len(columns) * sum(self._store.statistics(label).triples for label in self.described) <= self._memory:
+            return None
+        ((count,),) = self._connection.rows(f"SELECT count(*) {where}")
+        if 8 * len(columns) * count <= self._memory:
+            return None
+        sql, room = f"SELECT {', '.join(columns)} {where}", self._persisted.room(self._memory)
+        try:
+            with self._connection.lock, self._connection.guard() as raw, batches(raw, sql, BATCH) as rows:
+                parts = ([plain(part) for part in batch.columns] for batch in rows)
+                return dict(zip(columns, room.columns(parts, count, len(columns)), strict=True))
+        except NoRoom:
+            return None
 
     def relation(self, key: int) -> str:
         """Return the relation of a property's :meth:`column`, made into a table the first time."""
@@ -358,7 +381,9 @@ class Edges:
         """Return the values of a :meth:`plain` property in the order of the table of some labels."""
         found = self._values.get((labels, key))
         if found is None:
-            found = self._persisted.get_or_derive(("values", labels, key), lambda: self._gathered(labels, key))
+            found = self._persisted.get_or_derive(
+                ("values", labels, key), lambda: self._gathered(labels, key), self._memory
+            )
             self._values[labels, key] = found
         return found
 

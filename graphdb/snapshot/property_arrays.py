@@ -28,8 +28,7 @@ from graphdb.storage.arrays.arrow import values
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.verify import Ids
 from graphdb.storage.graph.changes import Changes
-from graphdb.storage.persisted.files import unmapped_bytes
-from graphdb.storage.persisted.store import NOTHING, StateStructures
+from graphdb.storage.persisted.store import NOTHING, StateStructures, own_bytes
 
 SMALL = 2_000_000
 """Values up to which a property is read as an array once more than a handful is asked for: in a tenth of a second."""
@@ -294,10 +293,8 @@ class PropertyArrays(PropertyTypes):
                 return None if found is None else found[0]
 
             key = self._key(label)
-            column = self._persisted.get_or_derive(key, read)
-            if column is not None and unmapped_bytes(column) > self._memory and not self._persisted.has(key):
-                column = self._persisted.mapped(key, column)
-            if column is None:
+            column = self._persisted.get_or_derive(key, read, self._memory)
+            if column is None or (own_bytes(column) > self._memory and not self._persisted.has(key)):
                 self._large.add(label.id)
                 return None
             cached = _Cached(column, self._type(label))
@@ -339,12 +336,12 @@ class PropertyArrays(PropertyTypes):
 
     def _cache(self, label: EdgeLabel, cached: _Cached) -> None:
         """Put a column at the end of those in memory; where they take too much, those go that were used first."""
-        self._bytes += unmapped_bytes(cached.column)
+        self._bytes += own_bytes(cached.column)
         if self._bytes > self._memory:
-            self._bytes = sum(unmapped_bytes(each.column) for each in (cached, *self._arrays.values()))
+            self._bytes = sum(own_bytes(each.column) for each in (cached, *self._arrays.values()))
         for id in list(self._arrays) if self._bytes > self._memory else ():
             column = self._arrays[id].column
-            if self._bytes <= self._memory or not (size := unmapped_bytes(column)):
+            if self._bytes <= self._memory or not (size := own_bytes(column)):
                 continue
             del self._arrays[id]
             self._bytes -= size

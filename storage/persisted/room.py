@@ -10,14 +10,18 @@ import mmap
 import os
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.stopping import check_stop
 from graphdb.storage.persisted import files
+
+_OFTEN = 16
+"""Batches after which the memory of what is in files is given back."""
 
 
 class NoRoom(Exception):
@@ -88,6 +92,27 @@ class Room:
         memory = files.mapping(file.fileno(), size, mmap.ACCESS_WRITE)
         self._maps.add(memory)
         return np.frombuffer(memory, np.uint8)
+
+    def columns(self, batches: Iterable[Sequence[NDArray[Any]]], count: int, columns: int) -> list[NDArray[np.int64]]:
+        """Return some columns of so many integers each, which come in batches: int64 [rows].
+
+        Raises
+        ------
+        NoRoom
+            There is none for them, or more come.
+        """
+        found, at = [self.zeros(count, np.int64) for _ in range(columns)], 0
+        for number, batch in enumerate(batches):
+            check_stop()
+            end = at + len(batch[0])
+            if end > count:
+                raise NoRoom
+            for column, part in zip(found, batch, strict=True):
+                column[at:end] = part
+            at = end
+            if number % _OFTEN == _OFTEN - 1:
+                self.give_back()
+        return [column[:at] for column in found]
 
     def give_back(self) -> None:
         """Let the system take back the memory of what is in files: it is read again where it is asked for."""

@@ -27,6 +27,7 @@ import atexit
 import hashlib
 import math
 import os
+import sys
 import threading
 import time
 import weakref
@@ -36,6 +37,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from graphdb._version import __version__
+from graphdb.common.arrow import freed_memory
 from graphdb.common.config import memory_bytes
 from graphdb.common.errors import GraphDBError
 from graphdb.storage.compile.cache import FRESH, Cache
@@ -47,6 +49,9 @@ T = TypeVar("T")
 
 FORMAT = 4
 """To be raised with each change of what a structure with the same fields means."""
+
+_LONG = 0.1
+"""Seconds of deriving after which memory that was freed meanwhile is given back to the system."""
 
 LARGE = 16 << 20
 """Bytes of a file from which on deriving from it takes long enough."""
@@ -94,6 +99,8 @@ class PersistedStructures:
         Writes what is in the log to the file; False where the file then has another state than memory.
     spill
         The folder for what does not fit into memory; None for that of the file.
+    memory
+        Bytes of memory that one structure may take: a larger one is mapped, where nothing else is said.
 
     Raises
     ------
@@ -108,7 +115,9 @@ class PersistedStructures:
         lock: threading.RLock,
         checkpoint: Callable[[], bool] = lambda: False,
         spill: str | None = None,
+        memory: int = sys.maxsize,
     ) -> None:
+        self.memory = memory
         self._path = path
         self._spill = None if path is None else Path(spill or os.path.dirname(os.path.abspath(path)))
         self._unchanged = unchanged
@@ -271,6 +280,8 @@ class StateStructures:
         """Keys of what was derived here and took a while."""
         self._mapped: dict[tuple[Any, ...], Any] = {}
         """What did not fit into memory: arrays that are mapped take none that the system could not have back."""
+        self._read: dict[tuple[Any, ...], Any] = {}
+        """What a process before has persisted, and is mapped."""
 
     @property
     def may_map(self) -> bool:
@@ -296,10 +307,11 @@ class StateStructures:
                     names = os.listdir(FOLDER.folder())
                     self._names = frozenset(name for name in names if name.startswith(self.prefix))
 
-    def get_or_derive(self, key: tuple[Any, ...], derive: Callable[[], T]) -> T:
+    def get_or_derive(self, key: tuple[Any, ...], derive: Callable[[], T], memory: int | None = None) -> T:
         """Return the structure of a key, of numbers and words: that of a process before, or one that is derived.
 
-        One that is derived a second time did not fit into memory: it is :meth:`mapped`.
+        One that takes more than so many bytes of memory, or is derived a second time, which did not fit, is
+        :meth:`mapped`.
         """
         found: T | None = self.find(key)
         if found is not None:
@@ -307,8 +319,10 @@ class StateStructures:
         started = time.perf_counter()
         value = derive()
         if (seconds := time.perf_counter() - started) >= SLOW:
-            if key in self._derived:
+            if key in self._derived or own_bytes(value) > (self._owner.memory if memory is None else memory):
                 value = value if (found := self.mapped(key, value)) is None else found
+            if seconds >= _LONG:
+                freed_memory.give_back()
             self._derived.add(key)
             self.note(key, value, seconds)
         return value
@@ -326,7 +340,14 @@ class StateStructures:
         """Return the structure of a key that is mapped, or that a process before has persisted; None without one."""
         if key in self._mapped and self.may_map:
             return self._mapped[key]
-        return files.read(FOLDER.folder(), self.prefix + _digest(key)) if self.has(key) else None
+        if not self.has(key):
+            return None
+        found = self._read.get(key)
+        if found is None:
+            found = files.read(FOLDER.folder(), self.prefix + _digest(key))
+            if found is not None and not own_bytes(found):
+                self._read[key] = found
+        return found
 
     def has(self, key: tuple[Any, ...]) -> bool:
         """Whether :meth:`find` finds the structure of a key."""
@@ -349,6 +370,14 @@ class StateStructures:
         """Return what was derived here and is still in memory, by key, with its seconds; it is noted no more."""
         fresh, self._fresh = self._fresh, {}
         return {key: (value, taken) for key, (each, taken) in fresh.items() if (value := each()) is not None}
+
+
+def own_bytes(value: Any) -> int:
+    """Return about how many bytes of memory a structure takes that are not mapped from a file."""
+    try:
+        return files.unmapped_bytes(value)
+    except NotPackable:
+        return int(getattr(value, "nbytes", 0))
 
 
 def stamp_of(path: str) -> tuple[int, ...] | None:

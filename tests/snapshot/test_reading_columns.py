@@ -17,12 +17,14 @@ import graphdb
 from graphdb.common import arrow
 from graphdb.common.errors import StorageError
 from graphdb.common.values.types import INTEGER, literal_sql
-from graphdb.snapshot import columns, large_columns, property_arrays
+from graphdb.relational import snapshot as relational_snapshot
+from graphdb.snapshot import columns, edges, large_columns, property_arrays
 from graphdb.snapshot.columns import read_columns
 from graphdb.snapshot.edge_values import EdgeValues
 from graphdb.snapshot.large_columns import read_large_column
 from graphdb.snapshot.property_arrays import LOOKS
 from graphdb.snapshot.property_types import property_relation
+from graphdb.storage import triples
 from graphdb.storage.graph import data_graph
 from graphdb.storage.persisted import files
 from graphdb.storage.persisted.room import Room
@@ -252,12 +254,30 @@ def test_members_of_labels_are_read_one_by_one(db: graphdb.Database, monkeypatch
 
 
 @pytest.mark.parametrize("seed", range(scaled(1)))
-@pytest.mark.parametrize("joined", [True, False])
-def test_values_of_edges(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch, seed: int, joined: bool) -> None:
-    """Edges come in any order, lack values and are parallel in the end; DuckDB joins, or the arrays are merged."""
-    draw = Random(seed)
-    if joined:
+@pytest.mark.parametrize("how", ["joined", "merged", "mapped"])
+def test_values_of_edges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, how: str) -> None:
+    """Edges come in any order, lack values and are parallel in the end; DuckDB joins, or the arrays are merged, which
+    are read into files where they do not fit into memory.
+    """
+    draw, streamed = Random(seed), Counter[bool]()
+    if how == "joined":
         monkeypatch.setattr(EdgeValues, "places_of", lambda *_: None)
+    if how == "mapped":
+        monkeypatch.setattr(relational_snapshot, "Edges", lambda *given: edges.Edges(*given[:5], 0, *given[6:]))
+        monkeypatch.setattr(edges, "BATCH", 16)
+    columns_into = Room.columns
+
+    def counted(self: Room, *given: Any) -> Any:
+        streamed[True] += 1
+        return columns_into(self, *given)
+
+    monkeypatch.setattr(Room, "columns", counted)
+    with graphdb.connect(tmp_path / "graph.duckdb", threads=1) as db:
+        check_values_of_edges(db, draw)
+    assert streamed[True] > 0 if how == "mapped" else not streamed
+
+
+def check_values_of_edges(db: graphdb.Database, draw: Random) -> None:
     db.query("UNWIND range(1, 30) AS i CREATE (:A {id: i})")
     known: list[tuple[int, int, str, Any]] = []
     create = "UNWIND $rows AS r MATCH (a:A {id: r[0]}), (b:A {id: r[1]}) CREATE (a)-[e:%s]->(b) SET e.w = r[2]"
@@ -274,6 +294,35 @@ def test_values_of_edges(db: graphdb.Database, monkeypatch: pytest.MonkeyPatch, 
             expected = [row for row in known if row[2] in types]
             found = db.query(f"MATCH (a)-[e:{types}]->(b) RETURN a.id, b.id, type(e), e.w").fetchall()
             assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+def test_triples_are_read_into_files_where_they_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are sorted where they come in another order, and nothing is left of the files."""
+    draw, known = Random(5), set[tuple[int, int]]()
+    monkeypatch.setattr(triples, "_MANY", 20)
+    monkeypatch.setattr(triples, "_COPIED", 10)
+    monkeypatch.setattr(triples, "_BATCH", 16)
+    read, columns_into = [], Room.columns
+
+    def counted(self: Room, *given: Any) -> Any:
+        self._left = 0
+        read.append(columns_into(self, *given))
+        return read[-1]
+
+    monkeypatch.setattr(Room, "columns", counted)
+    with graphdb.connect(tmp_path / "graph.duckdb", threads=1) as db:
+        db.query("UNWIND range(1, 30) AS i CREATE (:A {id: i})")
+        for _ in range(4):
+            new = {(draw.randrange(1, 31), draw.randrange(1, 31)) for _ in range(40)} - known
+            known |= new
+            db.query("UNWIND $rows AS r MATCH (a:A {id: r[0]}), (b:A {id: r[1]}) CREATE (a)-[:R]->(b)", rows=[*new])
+    with graphdb.connect(tmp_path / "graph.duckdb", threads=1) as db:
+        read.clear()
+        found = db.query("MATCH (a)-[:R]->(b) RETURN a.id, b.id").fetchall()
+        assert sorted(found) == sorted(known)
+        assert read
+        assert all(files.unmapped_bytes(column) == 0 for columns in read for column in columns)
+        assert [each.name for each in tmp_path.iterdir()] == ["graph.duckdb"]
 
 
 def test_columns_larger_than_the_memory_are_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

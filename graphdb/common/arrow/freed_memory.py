@@ -9,7 +9,11 @@ for that.  Other allocators take no notice of it.
 
 from __future__ import annotations
 
+import ctypes
+import functools
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
@@ -25,3 +29,18 @@ def retain(limit: int) -> None:
     if limit >= _SHARE * _BLOCK:
         with suppress(MemoryError):
             np.empty(_BLOCK, np.uint8)
+
+
+def give_back() -> None:
+    """Give memory that was freed back to the system, where the allocator is glibc's (``malloc_trim(3)``)."""
+    if (trim := _trim()) is not None:
+        trim(0)
+
+
+@functools.cache
+def _trim() -> Callable[[int], Any] | None:
+    with suppress(OSError, AttributeError):
+        trim = ctypes.CDLL(None).malloc_trim
+        trim.argtypes = [ctypes.c_size_t]
+        return trim
+    return None

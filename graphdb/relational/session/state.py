@@ -135,7 +135,12 @@ class State:
         alone = path == ":memory:" or shared is not None or untrusted
         try:
             self.persisted = PersistedStructures(
-                None if alone else path, self._as_opened, self.connection.lock, self._checkpoint, spill
+                None if alone else path,
+                self._as_opened,
+                self.connection.lock,
+                self._checkpoint,
+                spill,
+                self.budget.graph // 8,
             )
             """What was derived of the file when it was open before."""
             if path != ":memory:":

@@ -43,6 +43,17 @@ def test_what_is_derived_a_second_time_is_mapped(owner: PersistedStructures, tmp
     assert len(made) == 3, "it belongs to one state of the graph"
 
 
+def test_what_takes_more_than_its_memory_is_mapped_at_once(owner: PersistedStructures) -> None:
+    state, made = owner.of_state(), list[int]()
+    size = (1 << 18) * 8
+    for memory, key in ((size, "fits"), (size - 1, "does not")):
+        found = state.get_or_derive((key,), deriving(made), memory)
+        assert np.array_equal(found, np.arange(1 << 18))
+        assert store.own_bytes(found) == (size if key == "fits" else 0)
+        assert (state.get_or_derive((key,), deriving(made), memory) is found) == (key != "fits")
+    assert len(made) == 3
+
+
 def test_what_depends_on_a_setting_is_not_found_again(owner: PersistedStructures) -> None:
     state, made = owner.of_state(), list[int]()
     for _ in range(3):
