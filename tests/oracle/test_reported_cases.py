@@ -105,6 +105,13 @@ CASES: list[tuple[str, str, list[tuple[object, ...]]]] = [
         "MATCH p = ({k: 1})-[*]->() RETURN COUNT { WITH p, 1 AS i MATCH (y) WHERE y.k > length(p) } AS n ORDER BY n",
         [(1,), (2,)],
     ),
+    # Vertices that are one where a path has no edge: subqueries name that one, and have names of their own.
+    (LOOP, "MATCH ()-[*0..1]->(n) WHERE (n)-[:R*1..2]->(n) RETURN n.k", [(3,), (3,)]),
+    (
+        CHAIN,
+        "MATCH ()-[*0..1]->(n) WHERE COUNT { ()-[:R*0..1]->(n) } = 2 RETURN n.k, count(*) ORDER BY n.k",
+        [(2, 2), (3, 2)],
+    ),
     (LISTS, "MATCH (n) CALL (n) { UNWIND [1] AS i RETURN n.t AS t } RETURN t ORDER BY n.k", [(["a"],), ([1, 2],)]),
 ]
 

@@ -19,6 +19,9 @@ _MOST_VERSIONS = 16
 _MOST_EDGES = 12
 """Edges of one version."""
 
+_FRESH = "#u"
+"""How names begin that a version gives to what has none."""
+
 _NODES_DIFFER = (ast.MatchMode.DIFFERENT_NODES, ast.MatchMode.INDUCED)
 
 _MODES = {
@@ -92,7 +95,8 @@ def unroll(matches: tuple[ast.MatchClause, ...], needed: set[str]) -> list[Versi
         combined *= len(choice)
     if not 0 < combined <= _MOST_VERSIONS:
         return None
-    unrolled = (_Unroller(numbers).version(matches) for numbers in itertools.product(*choices))
+    around = {name for name in variables_in(matches) if name.startswith(_FRESH)}
+    unrolled = (_Unroller(numbers, around).version(matches) for numbers in itertools.product(*choices))
     versions = [version for version in unrolled if version is not None]
     edges = [sum(len(path.edges) for match in each.matches for path in match.patterns) for each in versions]
     return versions if edges and max(edges) <= _MOST_EDGES else None
@@ -143,11 +147,14 @@ def plain_versions(
 
 
 class _Unroller:
-    """Writes one version; ``numbers`` says how often each repeated piece comes, in the order written."""
+    """Writes one version; ``numbers`` says how often each repeated piece comes, in the order written.
 
-    def __init__(self, numbers: tuple[int, ...]) -> None:
+    ``around`` are names that the version of a query around this one gave to what is mentioned here.
+    """
+
+    def __init__(self, numbers: tuple[int, ...], around: Collection[str]) -> None:
         self._numbers: Iterator[int] = iter(numbers)
-        self._fresh = itertools.count()
+        self._fresh = (name for name in map(f"{_FRESH}{{}}".format, itertools.count()) if name not in around)
         self._found = Version()
         self._distinct: list[tuple[str, ...]] = []
         """Vertices that must differ from each other."""
@@ -169,7 +176,7 @@ class _Unroller:
         return self._found
 
     def _name(self) -> str:
-        return f"#u{next(self._fresh)}"
+        return next(self._fresh)
 
     def _root(self, name: str) -> str:
         """Return the vertex that stands for all that are the same as one."""
@@ -178,8 +185,10 @@ class _Unroller:
         return name
 
     def _merge(self, one: str, other: str) -> None:
-        """Note that nothing is between two vertices."""
+        """Note that nothing is between two vertices; a name that the query has stands for both."""
         one, other = self._root(one), self._root(other)
+        if one.startswith(_FRESH):
+            one, other = other, one
         if one != other:
             self._found.same[other] = one
 
