@@ -177,6 +177,39 @@ def test_sums_of_many_values_of_rows_that_are_counted(
         assert row == pytest.approx(values(groups[each]))
 
 
+def test_conditions_have_fewer_results_than_values(
+    database: graphdb.Database, edges: list[Edge], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are counted by the results of conditions, not by the values that these are computed of."""
+    monkeypatch.setattr(clauses, "MANY", 0)
+    monkeypatch.setattr(codes, "_FEWER", 1)
+    counted: list[int] = []
+    count = codes.Codes.counted
+    monkeypatch.setattr(
+        codes.Codes, "counted", lambda self, *given: (counted.append(self.count), count(self, *given))[1]
+    )
+    text = (
+        f"{MATCH}WITH a.age > 4 AS x, CASE WHEN b.age < 3 THEN 'few' WHEN b.age < 9 THEN 'some' ELSE 'many' END AS y, "
+        "coalesce(a.age, 7) % 2 = 0 AS e, b.age / 4 AS q, r.y > 2010 AS l "
+        "RETURN x, y, e, q, l, count(*) AS n"
+    )
+    expected: dict[Any, int] = defaultdict(int)
+    for edge in edges:
+        one, other = edge["a"]["age"], edge["b"]["age"]
+        how = "many" if other is None or other >= 9 else "few" if other < 3 else "some"
+        key = (
+            None if one is None else one > 4,
+            how,
+            (7 if one is None else one) % 2 == 0,
+            None if other is None else other // 4,
+            edge["y"] > 2010,
+        )
+        expected[key] += 1
+    assert {row[:-1]: row[-1] for row in database.query(text)} == expected
+    assert counted
+    assert counted[0] < 12 * 12 * 30 / 9
+
+
 @pytest.mark.parametrize("fewer", [0.001, 1 << 30])
 def test_results_of_few_values(
     database: graphdb.Database, edges: list[Edge], fewer: float, monkeypatch: pytest.MonkeyPatch

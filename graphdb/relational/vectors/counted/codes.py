@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.relational.vectors.algebra import ColumnOf, Constant, LabelOf, OfItems, Operation, PropertyOf, Vector
+from graphdb.relational.vectors.counted.narrowed import results_of_each
 from graphdb.relational.vectors.numbers import FITS, is_repeated, ordinal
 from graphdb.relational.vectors.pieces import in_pieces
 from graphdb.relational.vectors.typed.temporal import DAY, NARROWING, UNITS, is_instant, part_of_days
@@ -110,6 +111,37 @@ class Codes(Parts):
     added: dict[Vector, tuple[list[int], bool]] = field(default_factory=dict)
     """The cells that say where values are that are added up, and whether these are floating-point numbers."""
 
+    def take(self, vector: Vector) -> bool:
+        """Take in what an expression consists of: its results, where these are fewer than the values of the column or
+        property that it is computed of alone.
+        """
+        if isinstance(vector, Operation) and (vector in self.columns or self._narrow(vector)):
+            return True
+        return super().take(vector)
+
+    def _narrow(self, vector: Operation) -> bool:
+        """Say how the results of an expression over one column are numbered, by a table; False where these are many."""
+        of = set(leaves(vector))
+        leaf = next(iter(of), None)
+        if len(of) != 1 or leaf in self.columns or not isinstance(leaf, ColumnOf | PropertyOf):
+            return False
+        source = self._place(leaf)
+        if source is None or len(source.values) > _FEWER * len(self.table):
+            return False
+        texts = codes_of_texts(source.values)
+        array = source.values if texts is None else texts[0]
+        bounds = _bounds(array)
+        if bounds is None or bounds[1] - bounds[0] >= min(_MOST, len(self.table) / _FEWER):
+            return False
+        found = results_of_each(vector, leaf, source.values, array, bounds, self.properties)
+        if found is None or self.count * found[1] > min(_MOST, len(self.table) / _FEWER):
+            return False
+        self.arrays.append(found[0])
+        cells = [*self._cells(array, source), bounds[0], 0, 1, 0, found[0].ctypes.data, found[1]]
+        self.columns[vector] = cells, 1.0
+        self.count *= found[1]
+        return True
+
     def number(self, vector: Vector) -> bool:
         """Say how an expression is numbered; False where it has too many values, or they do not stand in an array."""
         if vector in self.columns:
@@ -129,6 +161,16 @@ class Codes(Parts):
             self.columns[vector] = None
             return True
         return self._put(vector, arrow.Gathered(column.combine_chunks(), 0, _NO_IDS))
+
+    def _place(self, vector: Vector) -> arrow.Gathered | None:
+        """Return where the values of a column or property stand; None where that is not one array."""
+        source = self._source(vector)
+        if source is not None or not isinstance(vector, ColumnOf):
+            return source
+        column = self.table.column(vector.name)
+        if isinstance(column, arrow.DelayedArray) and column.is_made_in_parts:
+            return None
+        return arrow.Gathered(column.combine_chunks(), 0, _NO_IDS)
 
     def _source(self, vector: Vector) -> arrow.Gathered | None:
         """Return what a column, or a property of the vertices in one, is gathered from."""
@@ -202,11 +244,7 @@ class Codes(Parts):
         """Take in values that are added up where rows have the same number; return their type, None of others than
         integers and floating-point numbers of eight bytes that stand in an array, and have sums of any rows.
         """
-        source = self._source(vector)
-        if source is None and isinstance(vector, ColumnOf):
-            column = self.table.column(vector.name)
-            if not (isinstance(column, arrow.DelayedArray) and column.is_made_in_parts):
-                source = arrow.Gathered(column.combine_chunks(), 0, _NO_IDS)
+        source = self._place(vector)
         if source is None or source.values.type not in (arrow.INT64, arrow.FLOAT64) or source.values.data is None:
             return None
         if source.values.type == arrow.INT64:
