@@ -102,6 +102,13 @@ class Changes:
         """The edge labels of all triples."""
         return frozenset(self.removed[:, 0].tolist()).union(self.added[:, 0].tolist())
 
+    def relabel(self, type_label: int | None, classes: frozenset[int]) -> bool:
+        """Whether vertices get or lose one of some vertex labels; ``type_label`` is the edge label of `rdf:type`."""
+        if type_label is None:
+            return False
+        typed = (rows[rows[:, 0] == type_label, 2] for rows in (self.removed, self.added))
+        return any(not classes.isdisjoint(rows.tolist()) for rows in typed)
+
     @property
     def literals(self) -> bool:
         """Whether there is a literal among the objects."""

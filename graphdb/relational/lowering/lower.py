@@ -31,7 +31,7 @@ from graphdb.relational.lowering.joins.items import conditions_first, joined_by
 from graphdb.relational.lowering.joins.rows import CARRIED
 from graphdb.relational.lowering.matches import Matches, column_name, looks_back
 from graphdb.relational.lowering.shared_lists import is_shared, makes_one_row, passed_on, relation_of
-from graphdb.relational.lowering.subquery_forms import leading
+from graphdb.relational.lowering.subqueries.forms import leading
 from graphdb.relational.program import Joined, Program, Rows, Step
 from graphdb.relational.projection.grouped_vectors import united
 from graphdb.relational.projection.relation import (

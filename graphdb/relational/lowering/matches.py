@@ -24,7 +24,7 @@ from graphdb.pattern.paths.unroll import Version, plain_versions
 from graphdb.relational.lowering.joins.bindings import in_parts
 from graphdb.relational.lowering.joins.rows import Setting
 from graphdb.relational.lowering.needs import available, is_of, needs_of, only, read_beside
-from graphdb.relational.lowering.subqueries import AT
+from graphdb.relational.lowering.subqueries.columns import AT
 from graphdb.relational.lowering.traversals import Traversals
 from graphdb.relational.projection.late import gathered_in, needed_first
 from graphdb.relational.projection.relation import (

@@ -18,7 +18,7 @@ from graphdb.pattern.paths.lengths import all_hold
 from graphdb.pattern.paths.pieces import Piece, conditions_on, names_of
 from graphdb.relational.costed_edges import DataEdges, Key, key_of
 from graphdb.relational.edges.parallel_edges import resolve_edges
-from graphdb.relational.lowering.subqueries import Subqueries
+from graphdb.relational.lowering.subqueries.calls import Calls
 from graphdb.relational.path_patterns.edges import Part, Pattern, Table
 from graphdb.relational.path_patterns.step import asks_ends, code_of, direction_of
 from graphdb.relational.program import AnyStep, Joined, Rows, Step
@@ -29,7 +29,7 @@ from graphdb.sql.value import SqlValue, column, number
 _LEFT, _EDGE, _RIGHT = "#left", "#edge", "#right"
 
 
-class PathEdges(Subqueries):
+class PathEdges(Calls):
     """Adds the steps that find the edges of a path's parts."""
 
     def _edges_of(self, path: ast.PathPattern, pieces: Sequence[Piece]) -> tuple[Pattern, bool]:

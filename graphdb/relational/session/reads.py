@@ -71,7 +71,7 @@ class Reads:
             touched, described = change.labels, _described(change)
             if (touched | described) & self.labels or (self.edge_rows and described):
                 return True
-            if type_label in touched and self.classes and _labelled(change, type_label, self.classes):
+            if type_label in touched and self.classes and change.relabel(type_label, self.classes):
                 return True
             sizes = None if change.counted is None else change.counted.sizes
             if self.terms and sizes is not None and sizes.resources != resources:
@@ -89,20 +89,12 @@ class Reads:
             return True
         if self.closures and any(not self.closures.isdisjoint(change.labels) for change in changes):
             return True
-        if self.closed_within and any(_labelled(change, type_label, self.closed_within) for change in changes):
+        if self.closed_within and any(change.relabel(type_label, self.closed_within) for change in changes):
             return True
         if self.compiled and any(not self.compiled.isdisjoint(change.labels) for change in changes):
             return True  # of another type, or with several values, they are read by other SQL
         described = frozenset[int]().union(*map(_described, changes))
         return bool(described if self.edge_rows else described & self.labels)
-
-
-def _labelled(change: Changes, type_label: int | None, classes: frozenset[int]) -> bool:
-    """Whether vertices get or lose one of some vertex labels."""
-    if type_label is None:
-        return False
-    typed = (rows[rows[:, 0] == type_label, 2] for rows in (change.removed, change.added))
-    return any(not classes.isdisjoint(rows.tolist()) for rows in typed)
 
 
 def _described(change: Changes) -> frozenset[int]:

@@ -159,12 +159,12 @@ class StaleStructures:
         touched = frozenset[int]().union(*(labels for _, labels in self._log[begin:]))
         match key:
             case ("partition", (label,), _) if (closure := closure_of(label)) is not None:
-                if closure.label in touched or _labelled(since, type_label, closure.within):
+                if closure.label in touched or _relabelled(since, type_label, closure.within):
                     return None
                 if closure.within is None and closure.low == 0 and before.resources != now.resources:
                     return None  # of 0 edges, each vertex is joined with itself
                 return moved(value, before, now)
-            case ("tops", label, within) if label not in touched and not _labelled(since, type_label, within):
+            case ("tops", label, within) if label not in touched and not _relabelled(since, type_label, within):
                 return value.grown(now.resources)
             case ("forest", label) if label not in touched:
                 return value.grown(now.resources)
@@ -191,9 +191,6 @@ class StaleStructures:
         return None
 
 
-def _labelled(changes: Iterable[Changes], type_label: int | None, class_id: int | None) -> bool:
+def _relabelled(changes: Iterable[Changes], type_label: int | None, class_id: int | None) -> bool:
     """Whether some changes give a vertex label to vertices, or take it from some."""
-    if class_id is None or type_label is None:
-        return False
-    rows = (rows for change in changes if type_label in change.labels for rows in (change.removed, change.added))
-    return any(np.any((each[:, 0] == type_label) & (each[:, 2] == class_id)) for each in rows)
+    return class_id is not None and any(change.relabel(type_label, frozenset((class_id,))) for change in changes)
