@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 import graphdb
+from graphdb.common import arrow
 from graphdb.common.errors import ExecutionError
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.parser import parse
 from graphdb.pattern.apart import apart
-from graphdb.relational.program import Program
+from graphdb.relational.program import Joined, Matched, Program
 from graphdb.relational.running import array_joins
 from graphdb.relational.vectors import products
 from tests.oracle.routes import in_python
@@ -262,3 +263,18 @@ def test_conditions_on_one_variable_are_tested_before_the_join(alone: str) -> No
         explained = "\n".join(line for (line,) in db.query(f"EXPLAIN {text}").fetchall())
         _, _, after = explained.partition("then SQL over the bindings")
         assert not any(operator in after for operator in "%+-")
+
+
+def test_one_row_beside_many_bindings_takes_no_memory() -> None:
+    """Their own columns are not copied, and an integer of the row is there once; a text would be there for each."""
+    step = Joined("j", "rows", Matched("found", (), ("n",), (("v", "v0"),), False), "", "", frozenset())
+    found = arrow.table({"v0": np.arange(10, 1010)})
+    for value, is_joined in ((7, True), ("seven", False)):
+        rows = arrow.table({"n": [value]})
+        made = array_joins.joined(step, {"rows": rows, "found": found}, 100)
+        assert (made is not None) == is_joined
+        if made is not None:
+            assert made.to_pydict() == {"n": [7] * 1000, "row": [0] * 1000, "v": [*range(10, 1010)]}
+            assert made.column("v") is found.column("v0")
+    rows = arrow.table({"n": [1, 2]})
+    assert array_joins.joined(step, {"rows": rows, "found": found}, 100) is None

@@ -81,7 +81,9 @@ def _matched(rows: arrow.Table, found: arrow.Table, step: Joined, how: Matched, 
         return None
     row_bytes = 8 * (len(how.retained) + len(how.added) + 1)
     most_pairs, most_bindings = most // row_bytes, most // (row_bytes - 8 * len(how.added))
-    if _is_lazy(step):
+    if len(rows) == 1 and not how.on and all(_is_repeated(rows.column(name)) for name in how.retained):
+        most_pairs = len(found)  # of which nothing is copied
+    elif _is_lazy(step):
         most_pairs = min(most_pairs, max(_MANY, len(rows), len(found)))
     pairs = _pairs(*keys, len(rows), len(found), most_pairs, most_bindings)
     if pairs is None:
@@ -276,8 +278,9 @@ def _pairs(
     if not mine:
         if rows * bindings > (most if rows == 1 else min(most, _ORDERED)):
             return None
-        every = np.arange(bindings)
-        return np.tile(np.arange(rows), bindings), None if rows == 1 else np.repeat(every, rows)
+        if rows == 1:
+            return np.broadcast_to(np.int64(0), bindings), None
+        return np.tile(np.arange(rows), bindings), np.repeat(np.arange(bindings), rows)
     if not len(mine[0]) or not bindings:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     own, their, distinct = _numbered(mine, theirs)
@@ -354,10 +357,15 @@ def _taken_later(column: arrow.ChunkedArray, at: Ints) -> arrow.ChunkedArray:
     """Return what :func:`_taken` does, taken when it is asked for: nobody may."""
     if len(at) <= _SMALL or not column.type.is_fixed:
         return _taken(column, at)
-    if len(column) == 1 and column.type == arrow.INT64 and not column.null_count and not at.any():
+    if _is_repeated(column) and not at.any():
         return arrow.ChunkedArray([arrow.repeated(int(values(column)[0]), len(at))])
     size = len(at) * column.type.dtype.itemsize
     return arrow.DelayedArray(column.type, len(at), size, lambda: _taken(column, at).chunks)
+
+
+def _is_repeated(column: arrow.ChunkedArray) -> bool:
+    """Whether a column has one integer, of which any number of rows takes no memory."""
+    return len(column) == 1 and column.type == arrow.INT64 and not column.null_count
 
 
 def _in_pieces(array: arrow.Array) -> arrow.ChunkedArray:
