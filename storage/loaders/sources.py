@@ -147,6 +147,18 @@ def _narrowed(rows: arrow.Table | arrow.Reader) -> arrow.Table | arrow.Reader:
     return rows.with_columns(changed) if changed else rows
 
 
+_ROWS = "rows make a frame: pandas.DataFrame(rows); or UNWIND $rows AS row CREATE (:Person {name: row.name})"
+_INSTEAD = {
+    "igraph": "as a graph of NetworkX: graph.to_networkx()",
+    "scipy": "as a graph of NetworkX: networkx.from_scipy_sparse_array(matrix)",
+    "numpy": 'as a frame: pandas.DataFrame(array, columns=[":START_ID", ":END_ID"])',
+    "dict": _ROWS,
+    "tuple": _ROWS,
+    "list": _ROWS,
+}
+"""What is loaded instead of objects of other types, by their packages or types."""
+
+
 def sources_of(
     data: Any, options: Options, folder: str, memory: int, numbers: Iterator[int] | None = None
 ) -> Iterator[Source]:
@@ -195,7 +207,8 @@ def sources_of(
             what = f"{type(thing).__module__}.{type(thing).__name__}".removeprefix("builtins.")
             raise LoadError(
                 f"an object of type {what} cannot be loaded",
-                hint="paths, open files, data frames, Arrow tables, graphs of NetworkX and rdflib can",
+                hint=_INSTEAD.get(what.partition(".")[0])
+                or "paths, open files, data frames, Arrow tables, graphs of NetworkX and rdflib can",
             )
     paths = [thing for thing in things if isinstance(thing, str | os.PathLike)]
     files = find(paths, options.format) if paths or not things else []

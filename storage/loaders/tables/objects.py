@@ -63,12 +63,20 @@ def _arrow(thing: Any, mapping: Mapping) -> arrow.Table | arrow.Reader:
         thing = thing.to_reader()
     if not hasattr(thing, "columns"):  # no frame, which is in memory
         return arrow.reader_of(thing)
-    table = table_of_frame(thing)
+    table = table_of_frame(_with_index(thing))
     for field in table.schema:  # pandas' numbers of rows, where some were left out
         if _INDEX.fullmatch(field.name) and arrow.is_integer(field.type) and mapping.header(field.name) is None:
             table = table.remove_column(table.column_names.index(field.name))
     halves = (at for at, field in enumerate(table.schema) if field.type == arrow.FLOAT16)  # DuckDB does not read them
     return table.with_columns({at: table.column(at).cast(arrow.FLOAT32) for at in halves})
+
+
+def _with_index(frame: Any) -> Any:
+    """Return a frame of pandas with its index as a column where it has a name: Arrow leaves out consecutive numbers."""
+    index: Any = getattr(frame, "index", None)
+    if hasattr(index, "step") and isinstance(index.name, str) and index.name not in frame.columns:
+        return frame.assign(**{index.name: index})
+    return frame
 
 
 def _is_readable(type: arrow.DataType) -> bool:

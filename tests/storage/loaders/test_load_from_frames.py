@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy
 import pytest
 
 import graphdb
@@ -31,3 +32,31 @@ def test_strangers_name_no_frame_of_the_caller() -> None:
     with graphdb.connect(untrusted=True) as db, pytest.raises(graphdb.GraphDBError):
         db.query('LOAD FROM (SELECT id AS "id:ID" FROM secret) AS LABEL Person')
     assert len(secret) == 1
+
+
+@pytest.mark.parametrize("ids", [[1, 2, 3], [7, 8, 10]])
+def test_an_index_with_a_name_is_a_column(ids: list[int]) -> None:
+    """Arrow leaves out an index of pandas whose numbers happen to be consecutive."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"id": ids, "name": ["Ada", "Mary", "Ann"]}).set_index("id")
+    with graphdb.connect(threads=1) as db:
+        db.load(frame, label="Person", columns={"id": "id:ID"})
+        found = db.query("MATCH (p:Person) RETURN p.id, p.name ORDER BY p.id").fetchall()
+        assert found == list(zip(ids, frame["name"], strict=True))
+        assert list(frame.columns) == ["name"]
+
+
+@pytest.mark.parametrize(
+    ("data", "hint"),
+    [
+        ([{"id": 1}], "pandas.DataFrame(rows)"),
+        ({"id": 1}, "UNWIND $rows AS row CREATE"),
+        ([("a", "b")], "pandas.DataFrame(rows)"),
+        (numpy.array([[1, 2]]), ':START_ID", ":END_ID'),
+    ],
+)
+def test_rows_that_are_no_frame(data: object, hint: str) -> None:
+    with graphdb.connect(threads=1) as db, pytest.raises(graphdb.LoadError, match="cannot be loaded") as error:
+        db.load(data)
+    assert error.value.hint is not None
+    assert hint in error.value.hint
