@@ -14,6 +14,7 @@ STAR = "CREATE (a:A), (a)-[:R]->({k: 2}), (a)-[:R]->({k: 0})"
 NUMBERS = "MATCH (a)-[:R]->(b) RETURN size(range(0, b.k))"
 TWO = "CREATE ({k: 0}), ({k: 1})"
 MIXED = "CREATE (:N {k: 1}), (:N {k: 1.0}), (:N {k: 'a'})"
+ROUND = "CREATE (:N {k: 1})-[:E]->(b:M {k: 2}), (b)-[:F]->(:Q {k: 3})-[:F]->(b)"
 LISTS = "CREATE (:N {k: 1, t: ['a']})-[:R]->(:N {k: 2, t: [1, 2]})"
 CHAIN = "CREATE ({k: 1})-[:R {k: 1}]->({k: 2})-[:R {k: 2}]->({k: 3})"
 TIMES = "UNWIND [time('10:00+01:00'), time('09:30Z'), time('08:59Z')] AS t"
@@ -112,6 +113,15 @@ CASES: list[tuple[str, str, list[tuple[object, ...]]]] = [
         "MATCH ()-[*0..1]->(n) WHERE COUNT { ()-[:R*0..1]->(n) } = 2 RETURN n.k, count(*) ORDER BY n.k",
         [(2, 2), (3, 2)],
     ),
+    # What must differ beside paths that are searched for.
+    (ROUND, "MATCH DIFFERENT NODES (:N), (n:N) MATCH (x:M)-[:F*]->(x) WITH DISTINCT n, x RETURN n.k", []),
+    (ROUND, "MATCH INDUCED (:N), (n:M) MATCH (x)-[:F*]->(x) WITH DISTINCT n, x RETURN n.k", []),
+    (
+        ROUND,
+        "MATCH ()-[:F]->(), (n)-[:F]->() MATCH (x:M)-[:F*]->(x) MATCH (y:M)-[:F*]->(y) WITH DISTINCT n, x, y RETURN n.k ORDER BY n.k",
+        [(2,), (3,)],
+    ),
+    (ROUND, "MATCH DIFFERENT NODES (n)-[e:F*0..0]->(:M), (m) RETURN n.k, e", []),
     (LISTS, "MATCH (n) CALL (n) { UNWIND [1] AS i RETURN n.t AS t } RETURN t ORDER BY n.k", [(["a"],), ([1, 2],)]),
 ]
 

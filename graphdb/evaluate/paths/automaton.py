@@ -196,6 +196,8 @@ class Automaton:
         at = entry
         if repeat.high is not None and repeat.high < repeat.low:
             return self._new()  # which nothing leads to
+        if repeat.high == 0:
+            self._once(edge, self._new(), True)  # for its names, whose lists are empty
         for _ in range(repeat.low):
             at = self._once(edge, at, True)
         after = self._new()

@@ -85,19 +85,20 @@ class Searches(PathEdges):
         return None if relation is None else replace(relation, where=(*relation.where, *split.after))
 
     def _parts_of(self, plain: Sequence[ast.MatchClause]) -> list[Component]:
-        """Return the components of plain clauses; all as one where edges of two of them must differ."""
+        """Return the components of plain clauses; all as one where edges, or vertices, of two of them must differ."""
         found = components(plain)
-        if len(found) < 2:
-            return found
         labels: dict[int, list[tuple[int, tuple[int, ...] | None]]] = {}
         for at, component in enumerate(found):
             for number, path in component.paths:
                 if plain[number].mode is ast.MatchMode.DIFFERENT_EDGES:
                     edges = (edge for edge in path.edges if isinstance(edge, ast.EdgePattern))
                     labels.setdefault(number, []).extend((at, self._labels_of(edge)) for edge in edges)
+                elif plain[number].mode is not ast.MatchMode.REPEATABLE_ELEMENTS:
+                    labels.setdefault(number, []).append((at, None))
         pairs = (pair for each in labels.values() for pair in itertools.combinations(each, 2))
-        apart = not any(a != b and _overlap(some, others) for (a, some), (b, others) in pairs)
-        return found if apart else found[:1]
+        if not any(a != b and _overlap(some, others) for (a, some), (b, others) in pairs):
+            return found
+        return [Component([path for each in found for path in each.paths], set().union(*(one.names for one in found)))]
 
     def _labels_of(self, edge: ast.EdgePattern) -> tuple[int, ...] | None:
         return labels_of(edge, self._snapshot.names, self._text)
