@@ -273,9 +273,6 @@ class TripleStore:
 
 def _ascending(subjects: Ints, objects: Ints) -> bool:
     """Whether pairs are sorted, and each is there once."""
-    for begin in range(0, len(subjects), _MANY):
-        some = slice(begin, begin + _MANY + 1)
-        former, later = subjects[some][:-1], subjects[some][1:]
-        if not ((later > former) | ((later == former) & (objects[some][1:] > objects[some][:-1]))).all():
-            return False
-    return True
+    from graphdb.storage.arrays.column_kernels import pairs_ascend
+
+    return pairs_ascend(np.ascontiguousarray(subjects), np.ascontiguousarray(objects))

@@ -244,9 +244,10 @@ class PropertyArrays(PropertyTypes):
 
         Whoever is told that they are not looks them up.
         """
-        if not self._fits(label):
-            return False
-        if label.id in self._arrays or self._persisted.has(self._key(label)):
+        if label.id in self._arrays:
+            return True
+        is_typed = not exact_only(label) or label.id in self._written  # to find the form of texts takes longer
+        if is_typed and self.gathers(label) and self._fits(label) and self._persisted.has(self._key(label)):
             return True
         self._looks[label.id] += 1
         return self._looks[label.id] > LOOKS and label.triples <= SMALL

@@ -94,6 +94,27 @@ def rises_by_one(integers: NDArray[Any]) -> bool:
     return wrong == 0
 
 
+@entry("i8[:], i8[:] -> b1")
+def pairs_ascend(firsts: Ints, seconds: Ints) -> bool:
+    """Whether pairs of integers are sorted, and each is there once."""
+    begin, wrong = 1, 0
+    while begin < len(firsts) and wrong == 0:
+        end = min(begin + _LOOKED_AT, len(firsts))
+        for i in range(begin, end):
+            is_next = (firsts[i] > firsts[i - 1]) | ((firsts[i] == firsts[i - 1]) & (seconds[i] > seconds[i - 1]))
+            wrong += not is_next
+        begin = end
+    return wrong == 0
+
+
+@entry("i8[:], i8[:], i8[:], i8[:]")
+def mark_bits(rows: Ints, names: Ints, bits: Ints, found: Ints) -> None:
+    """Set in the number of each row the bits of its names, by these; names beyond the last one have none."""
+    for i in range(len(rows)):
+        if names[i] < len(bits):
+            found[rows[i]] |= bits[names[i]]
+
+
 @entry("i8[:], i8, i8, i8[:]")
 def pack(values: Ints, least: int, span: int, numbers: Ints) -> None:
     """Make numbers (int64[n]) of rows those of the same rows with one value more: one of ``span`` from ``least`` on."""

@@ -12,6 +12,7 @@ import pytest
 import graphdb
 from graphdb.relational.projection import relation_sql
 from graphdb.relational.running import materialized, program_run
+from graphdb.storage.graph.data_graph import DataGraph
 from tests.oracle.routes import bag, every_route, in_python
 
 LABELS, KEYS = ("A", "B", "C D", "ex:E"), ("id", "x", "y", "tags", "two words")
@@ -99,3 +100,17 @@ def test_without_sql(database: graphdb.Database) -> None:
     profile = str(database.query(f"PROFILE {QUERIES[1]}").fetchall())
     assert "without SQL" in profile
     assert "the labels of v0, as bits" in profile
+
+
+def test_labels_are_counted_without_looking_for_the_vertices_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are read at once: a graph of many labels has as many lists of vertices."""
+    expected: Counter[tuple[str, ...]] = Counter()
+    with graphdb.connect(device="cpu", threads=1) as database:
+        for i in range(12):
+            labels = sorted({f"L{i}", f"L{i * 5 % 12}", f"L{i // 3}"})
+            database.query(f"UNWIND range(0, {i}) AS n CREATE (:{':'.join(labels)})-[:R]->()")
+            expected[tuple(labels)] += i + 1
+            expected[()] += i + 1
+        monkeypatch.setattr(DataGraph, "members", None)
+        rows = database.query("MATCH (n) RETURN labels(n) AS l, count(*)").fetchall()
+    assert {tuple(labels): count for labels, count in rows} == expected

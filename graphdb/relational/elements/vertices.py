@@ -152,9 +152,10 @@ def _columns(
     """
     properties, ids = source.properties, numbers(resources)
     assert properties is not None
-    columns = [label for each in labels if properties.gathers(label := source.names.edge_labels[each])]
+    known = [source.names.edge_labels[label] for label in labels]
     if at_hand:
-        columns = [label for label in columns if properties.at_hand(label)]
+        known = list(filter(properties.at_hand, known))
+    columns = list(filter(properties.gathers, known))
     if properties.joins(columns, len(resources)):
         return None
     properties.read_ahead(columns)

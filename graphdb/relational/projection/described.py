@@ -84,16 +84,26 @@ class Described:
 
         def derive() -> NDArray[np.int64]:
             found = np.zeros(graph.resources, np.int64)
+            if self.function == "labels":
+                self._mark_labels(graph, found)
+                return found
             for id, bit in checked(self.bits, 1):
-                if self.function == "labels":
-                    having = graph.members(id)
-                else:
-                    subjects, objects = graph.source.edges(id)
-                    having = subjects[objects >= graph.resources]
-                found[having] |= 1 << bit
+                subjects, objects = graph.source.edges(id)
+                found[subjects[objects >= graph.resources]] |= 1 << bit
             return found
 
         return graph.derived(("described", self.function, self.bits), derive)
+
+    def _mark_labels(self, graph: DataGraph, found: NDArray[np.int64]) -> None:
+        """Set the bits of the labels that vertices have: all are read at once."""
+        from graphdb.storage.arrays.column_kernels import mark_bits
+
+        if graph.type_label is not None:
+            bits = np.zeros(max(id for id, _ in self.bits) + 1, np.int64)
+            for id, bit in self.bits:
+                bits[id] |= 1 << bit
+            subjects, classes = map(np.ascontiguousarray, graph.source.edges(graph.type_label))
+            mark_bits(subjects, classes, bits, found)
 
     def listed(self, bits: str, parameters: Parameters) -> SqlValue:
         """Return the list of the names whose bits are set, which SQL yields; null where that is."""
