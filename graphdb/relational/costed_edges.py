@@ -1,8 +1,9 @@
-"""Edges with what they cost, as far as the data alone says it: they are found once for a state of the data.
+"""The edges of paths and what they cost, as far as the data alone says it: they are found once for a state of the data.
 
 What a cheapest path goes along often names no parameter: friends who studied together, roads by their lengths.  Another
 text with the same pattern and cost, or the same one with other ends, goes along the edges that were found before.
-Where a parameter is in the cost, the edges are found once, and sorted for the search, and costs anew.
+So do paths without costs where some edges are parallel, or a condition leaves some out: the edges, there and back, are
+sorted once.  Where a parameter is in the cost, the edges are found once, and sorted for the search, and costs anew.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from graphdb.common import arrow
 from graphdb.functions.table import VOLATILE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import walk
-from graphdb.plan.paths import Ends, Weighted
+from graphdb.plan.paths import Along, Ends, Weighted
 from graphdb.storage.arrays.arrow import values
 from graphdb.storage.persisted.store import NOTHING, StateStructures
 
@@ -65,6 +66,21 @@ class FoundEdges:
         return self._ends[1]
 
 
+@dataclass(frozen=True, slots=True)
+class FoundAlong:
+    """The edges that a path goes along, as a search reads them."""
+
+    along: Along
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the edges, there and back."""
+        return self.along.away.nbytes + self.along.back.nbytes
+
+
+Found: TypeAlias = Weighted | FoundEdges | FoundAlong
+
+
 class CostedEdges:
     """Such edges over one state of the data, the least recently used evicted beyond a budget of bytes.
 
@@ -75,9 +91,9 @@ class CostedEdges:
         self._limit = limit_bytes
         self._persisted = persisted
         self._bytes = 0
-        self._found: OrderedDict[Key, Weighted | FoundEdges] = OrderedDict()
+        self._found: OrderedDict[Key, Found] = OrderedDict()
 
-    def get(self, key: Key) -> Weighted | FoundEdges | None:
+    def get(self, key: Key) -> Found | None:
         """Return the edges that were found for a key."""
         found = self._found.get(key)
         if found is not None:
@@ -87,7 +103,7 @@ class CostedEdges:
             return before
         return found
 
-    def put(self, key: Key, found: Weighted | FoundEdges) -> None:
+    def put(self, key: Key, found: Found) -> None:
         """Cache the edges of a key, if the budget allows it."""
         if found.nbytes > self._limit or key in self._found:
             return

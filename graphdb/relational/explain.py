@@ -178,7 +178,8 @@ def _described(
         yield f"paths {step.view}" + (f" from {step.start}" if step.start else "")
         yield f"  {step.path.describe(_labels(names))}"
         if step.of_data is not None:
-            yield "  its edges and their costs depend on the data alone: found once, until it changes"
+            what = "its edges depend" if step.cost is None else "its edges and their costs depend"
+            yield f"  {what} on the data alone: found once, until it changes"
     else:
         yield from _step(step, plan or step.plan, names, describe, control)
         if step.found_by is not None:

@@ -19,7 +19,7 @@ from graphdb.plan.physical import PhysicalPlan
 from graphdb.procedures.answers import Answer, arrow_type
 from graphdb.procedures.registry import Call
 from graphdb.relational.argument_columns import ListOf
-from graphdb.relational.costed_edges import CostedEdges, DataEdges
+from graphdb.relational.costed_edges import CostedEdges, DataEdges, FoundAlong
 from graphdb.relational.costed_edges import Key as EdgesKey
 from graphdb.relational.path_patterns.edges import Pattern
 from graphdb.relational.projection.arrays import Beside
@@ -337,14 +337,14 @@ class Program:
             lists[view] = arrow.table({"item": found})
         return replace(self, lists=lists)
 
-    def known_edges(self, costed: CostedEdges) -> tuple[dict[str, Weighted], set[str]]:
-        """Return the edges with costs that are known, by the steps that go along them, and the steps that find them."""
-        known: dict[str, Weighted] = {}
+    def known_edges(self, costed: CostedEdges) -> tuple[dict[str, Weighted | FoundAlong], set[str]]:
+        """Return the edges of paths that are known, by the steps that go along them, and the steps that find them."""
+        known: dict[str, Weighted | FoundAlong] = {}
         steps: set[str] = set()
         for step in self.steps:
             if isinstance(step, Searched) and step.of_data is not None:
                 found = costed.get(step.of_data.key)
-                if isinstance(found, Weighted):
+                if isinstance(found, Weighted | FoundAlong):
                     known[step.view] = found
                     steps |= step.of_data.views
         return known, steps

@@ -119,3 +119,45 @@ def test_explain_says_so(roads: graphdb.Database) -> None:
     roads.query(CHEAPEST, start="a", end="c")
     profile = [line for (line,) in roads.query("PROFILE " + CHEAPEST, start="a", end="c").fetchall()]
     assert any(line.endswith("1 rows") for line in profile)
+
+
+SHORTEST = """MATCH p = shortestPath((s:Town {name: $start})-[:ROAD*]->(t:Town {name: $end}))
+RETURN [n IN nodes(p) | n.name] AS names, [r IN relationships(p) | r.km] AS km"""
+
+
+def test_edges_without_costs_are_found_once_too(roads: graphdb.Database, searches: list[bool]) -> None:
+    """Where some are parallel, or a condition on their properties says which they are; not where an argument does."""
+    roads.query(
+        "MATCH (b {name: 'b'}), (c {name: 'c'}) CREATE (b)-[:ROAD {km: 6}]->(c), (c)-[:ROAD {km: 1}]->(:Town {name: 'd'})"
+    )
+    for end, names in (("b", ["a", "b"]), ("d", ["a", "c", "d"]), ("c", ["a", "c"])):
+        found = roads.query(SHORTEST, start="a", end=end).fetchall()
+        assert found == [(names, {"b": [5], "c": [30], "d": [30, 1]}[end])]
+    assert searches == [False, True, True]
+    short = SHORTEST.replace("[:ROAD*]", "[:ROAD* {km: 5}]")
+    for _ in range(2):
+        assert roads.query(short, start="a", end="c").fetchall() == [(["a", "b", "c"], [5, 5])]
+    given = SHORTEST.replace("[:ROAD*]", "[:ROAD* {km: $km}]")
+    for km, rows in ((5, [(["a", "b"], [5])]), (6, [])):
+        assert roads.query(given, start="a", end="b", km=km).fetchall() == rows
+    assert searches[3:] == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("write", "rows"),
+    [
+        ("MATCH ({name: 'a'})-[r:ROAD]->({name: 'c'}) DELETE r", [(["a", "b", "c"], [5, 5])]),
+        ("MATCH ({name: 'a'})-[r:ROAD]->({name: 'c'}) SET r.km = 31", [(["a", "c"], [31])]),
+        ("MATCH (c {name: 'c'}) DETACH DELETE c", []),
+    ],
+)
+def test_a_write_is_seen_of_edges_without_costs(roads: graphdb.Database, write: str, rows: list[object]) -> None:
+    roads.query("MATCH (a {name: 'a'}), (b {name: 'b'}) CREATE (b)-[:ROAD {km: 9}]->(a), (b)-[:ROAD {km: 8}]->(a)")
+    assert roads.query(SHORTEST, start="a", end="c").fetchall() == [(["a", "c"], [30])]
+    roads.query("BEGIN")
+    roads.query(write)
+    assert roads.query(SHORTEST, start="a", end="c").fetchall() == rows
+    roads.query("ROLLBACK")
+    assert roads.query(SHORTEST, start="a", end="c").fetchall() == [(["a", "c"], [30])]
+    roads.query(write)
+    assert roads.query(SHORTEST, start="a", end="c").fetchall() == rows

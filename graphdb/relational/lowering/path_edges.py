@@ -32,13 +32,26 @@ _LEFT, _EDGE, _RIGHT = "#left", "#edge", "#right"
 class PathEdges(Calls):
     """Adds the steps that find the edges of a path's parts."""
 
-    def _edges_of(self, path: ast.PathPattern, pieces: Sequence[Piece]) -> tuple[Pattern, bool]:
-        """Add the steps of the edges of a path; return what they find, and whether that has several parts."""
+    def _edges_of(self, path: ast.PathPattern, pieces: Sequence[Piece]) -> tuple[Pattern, bool, DataEdges | None]:
+        """Add the steps of the edges of a path; return what they find, and whether that has several parts.
+
+        What the edges of one part are found again by comes with them, where the data alone says which they are.
+        """
+        first = len(self._steps)
         parts = tuple(map(self._part_of, pieces))
         between = tuple(map(self._vertices_at, path.nodes[1:-1]))
         alone = len(pieces) == 1 and pieces[0].simple and pieces[0].group
         several = not alone or (direction_of(pieces) is ast.Direction.BOTH and asks_ends(pieces[0]))
-        return Pattern(parts, between), several
+        found = Pattern(parts, between)
+        if several:
+            return found, several, None
+        (piece,), (table,) = pieces, parts[0].edges
+        (edge,) = piece.edges
+        assert isinstance(edge, ast.EdgePattern)
+        assert isinstance(table, Table)
+        key = key_of(ast.PathPattern(piece.nodes, (edge,), path.span), piece.where[0], None)
+        key = key and (key[0], (*key[1:], "there and back"))
+        return found, several, self._of_data(key, self._steps[first:], table)
 
     def _costed(self, path: ast.PathPattern, piece: Piece) -> tuple[Pattern, bool, DataEdges | None]:
         """Add the steps of the edges of a path and of their costs; return what they find, and if costs are integers.

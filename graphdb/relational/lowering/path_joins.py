@@ -266,7 +266,7 @@ class Searches(PathEdges):
             pattern, integral, of_data = self._costed(path.pattern, path.pieces[0])
             step = replace(step, cost=replace(step.cost, integral=integral))
         elif not goes_everywhere(step, path.pieces, self._snapshot):
-            pattern, several = self._edges_of(path.pattern, path.pieces)
+            pattern, several, of_data = self._edges_of(path.pattern, path.pieces)
             if several and not pattern.fits(self._snapshot.graph.vertices, self._memory):
                 return None
             step = along(step, path.pattern, pattern, self._text, several=several)

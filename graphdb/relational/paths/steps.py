@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from graphdb.execute.paths.dijkstra import CheapestPaths
 from graphdb.execute.paths.path_rows import PathRows
 from graphdb.execute.paths.steps import Paths
-from graphdb.plan.paths import EVERY, Ends, PathStep
-from graphdb.relational.costed_edges import FoundEdges
+from graphdb.plan.paths import EVERY, Ends, PathStep, Weighted
+from graphdb.relational.costed_edges import FoundAlong, FoundEdges
 from graphdb.relational.path_patterns.edges import Table
 from graphdb.relational.paths.base import PathBase, Waiting
 from graphdb.relational.program import Applied, Searched, Step
@@ -84,7 +84,7 @@ class StepRun(PathBase):
         graph = self._snapshot.graph
         if step.cost is not None:
             weighted = self._known.get(step.view)
-            if weighted is None:
+            if not isinstance(weighted, Weighted):
                 ((table,),) = (part.edges for part in step.edges.parts)
                 assert isinstance(table, Table)
                 left, right, codes, *costs = self._costs_of(table)
@@ -93,10 +93,15 @@ class StepRun(PathBase):
                 if step.of_data is not None:
                     self._snapshot.costed.put(step.of_data.key, weighted)
             return replace(step, path=replace(step.path, weighted=weighted))
-        if step.path.edges.several:
+        known = self._known.get(step.view)
+        if isinstance(known, FoundAlong):
+            along = known.along
+        elif step.path.edges.several:
             along = step.edges.product(graph, self._columns_of, self._bindings_bytes)
         else:
             along = step.edges.edges(graph, self._columns_of)
+            if step.of_data is not None:
+                self._snapshot.costed.put(step.of_data.key, FoundAlong(along))
         return replace(step, path=replace(step.path, along=along))
 
     def _columns_of(self, table: Table) -> list[Ids]:

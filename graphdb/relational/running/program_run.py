@@ -15,7 +15,7 @@ from graphdb.pattern.graph import PatternVertex
 from graphdb.plan.executor import Control
 from graphdb.plan.paths import Weighted
 from graphdb.plan.physical import PhysicalPlan
-from graphdb.relational.costed_edges import FoundEdges
+from graphdb.relational.costed_edges import FoundAlong, FoundEdges
 from graphdb.relational.match_planner import restricted
 from graphdb.relational.match_run import MatchRun
 from graphdb.relational.profile import planning_of
@@ -38,8 +38,8 @@ class ProgramRun(MatchRun):
         super().__init__(*arguments, **named)
         self.controls: list[tuple[Step | Searched, PhysicalPlan | None, Control | None]] = []
         """What each match of a program reported, once it ran."""
-        self._known: dict[str, Weighted] = {}
-        """The edges that cheapest paths go along, by their steps, where they were found before."""
+        self._known: dict[str, Weighted | FoundAlong] = {}
+        """The edges that paths go along, by their steps, where they were found before."""
         self._edges: list[FoundEdges] = []
         """The edges that they go along, of which only the costs are not known."""
         self._products: dict[str, Product] = {}
