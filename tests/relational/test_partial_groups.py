@@ -30,8 +30,10 @@ def edges() -> list[Edge]:
     people = [
         {
             "id": i,
+            "name": f"p{i} of {i * i}",
             "age": None if i % 7 == 0 else i % 11,
             "city": None if i % 9 == 0 else f"c{i % 5}",
+            "wide": i * 100_000 % 7001,
             "size": None if i % 4 == 0 else i * 0.25,
             "mix": None if i % 5 == 0 else i if i % 2 else i + 0.5,
         }
@@ -208,6 +210,38 @@ def test_conditions_have_fewer_results_than_values(
     assert {row[:-1]: row[-1] for row in database.query(text)} == expected
     assert counted
     assert counted[0] < 12 * 12 * 30 / 9
+
+
+def test_expressions_over_values_of_several_rows_each(
+    database: graphdb.Database, edges: list[Edge], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are computed of each value, not of each row, and again after a change."""
+    monkeypatch.setattr(clauses, "MANY", 0)
+    monkeypatch.setattr(codes, "_FEWER", 1)
+    computed: list[int] = []
+    in_place = codes.results_in_place
+    monkeypatch.setattr(codes, "results_in_place", lambda *given: (computed.append(len(given[2])), in_place(*given))[1])
+    text = (
+        f"{MATCH}RETURN toUpper(left(a.name, 2)) AS k, sum(CASE WHEN b.name CONTAINS '4' THEN 1 ELSE 0 END) AS n, "
+        "count(CASE WHEN b.wide > 3000 THEN b.wide END) AS m"
+    )
+
+    def expected() -> list[tuple[str, int, int]]:
+        groups: dict[str, list[Edge]] = defaultdict(list)
+        for edge in edges:
+            groups[edge["a"]["name"][:2].upper()].append(edge)
+        return sorted(
+            (key, sum("4" in e["b"]["name"] for e in es), sum(e["b"]["wide"] > 3000 for e in es))
+            for key, es in groups.items()
+        )
+
+    assert sorted(database.query(text).fetchall()) == expected()
+    assert computed
+    assert max(computed) <= 60
+    changed = edges[0]["b"]
+    changed["name"] = "q44"
+    database.query("MATCH (a:P {id: $id}) SET a.name = 'q44'", id=changed["id"])
+    assert sorted(database.query(text).fetchall()) == expected()
 
 
 @pytest.mark.parametrize("fewer", [0.001, 1 << 30])

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.relational.vectors.algebra import ColumnOf, Constant, LabelOf, OfItems, Operation, PropertyOf, Vector
-from graphdb.relational.vectors.counted.narrowed import results_of_each
+from graphdb.relational.vectors.counted.narrowed import results_in_place, results_of_values
 from graphdb.relational.vectors.numbers import FITS, is_repeated, ordinal
 from graphdb.relational.vectors.pieces import in_pieces
 from graphdb.relational.vectors.typed.temporal import DAY, NARROWING, UNITS, is_instant, part_of_days
@@ -34,6 +34,9 @@ _MOST = 1 << 16
 
 _FEWER = 8
 """Times by which they must be fewer than the rows."""
+
+_OFTEN = 2
+"""Rows for each value, at least, where expressions are computed of all values of a property."""
 
 _PIECE = 1 << 18
 """Rows of a piece: they take a millisecond or two."""
@@ -128,17 +131,23 @@ class Codes(Parts):
         source = self._place(leaf)
         if source is None or len(source.values) > _FEWER * len(self.table):
             return False
+        most = min(_MOST, len(self.table) / _FEWER)
         texts = codes_of_texts(source.values)
         array = source.values if texts is None else texts[0]
         bounds = _bounds(array)
-        if bounds is None or bounds[1] - bounds[0] >= min(_MOST, len(self.table) / _FEWER):
+        if bounds is not None and bounds[1] - bounds[0] < most:
+            found = results_of_values(vector, leaf, source.values, array, bounds, self.properties)
+        elif self._source(leaf) is not None and _OFTEN * len(source.values) <= len(self.table):
+            found = results_in_place(vector, leaf, source.values, self.properties)
+            array = source.values if found is None else arrow.numbers(found[0])
+            bounds = None
+        else:
             return False
-        found = results_of_each(vector, leaf, source.values, array, bounds, self.properties)
-        if found is None or self.count * found[1] > min(_MOST, len(self.table) / _FEWER):
+        if found is None or self.count * found[1] > most:
             return False
         self.arrays.append(found[0])
-        cells = [*self._cells(array, source), bounds[0], 0, 1, 0, found[0].ctypes.data, found[1]]
-        self.columns[vector] = cells, 1.0
+        by_value = (0, 0) if bounds is None else (bounds[0], found[0].ctypes.data)
+        self.columns[vector] = [*self._cells(array, source), by_value[0], 0, 1, 0, by_value[1], found[1]], 1.0
         self.count *= found[1]
         return True
 

@@ -1,11 +1,13 @@
 """Expressions over one column whose values are few, as a table of their results: ``a.age > 30`` has two for 80 ages.
 
 Rows are then told apart by the results alone, and several such conditions have few combinations, however many values
-they are computed of.
+they are computed of.  Where values are many, but each is that of several rows, as a name is that of all edges of a
+person, the expression is computed once for each value.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -28,8 +30,8 @@ Table = tuple[NDArray[np.int32], int]
 _GAIN = 2
 """Times by which results have to be fewer than values."""
 
-_REMEMBERED = 32
-"""Expressions over one column whose tables are remembered."""
+_REMEMBERED, _MOST = 1 << 25, 64
+"""Bytes of tables that are remembered of one column, and how many there are at most."""
 
 _VALUE = ColumnOf("value")
 
@@ -37,7 +39,7 @@ _known: WeakKeyDictionary[arrow.Array, dict[Vector, Table | None]] = WeakKeyDict
 """Tables, by the columns that they are of: the same is asked again and again."""
 
 
-def results_of_each(
+def results_of_values(
     vector: Operation,
     leaf: ColumnOf | PropertyOf,
     given: arrow.Array,
@@ -54,12 +56,31 @@ def results_of_each(
     integers, bounds
         What stands for each of them: itself, or the number of a text; and the least and the greatest of these.
     """
+    return _remembered(vector, leaf, given, lambda: _values(given, integers, bounds), properties)
+
+
+def results_in_place(
+    vector: Operation, leaf: ColumnOf | PropertyOf, given: arrow.Array, properties: Properties
+) -> Table | None:
+    """Return the number of an expression's result in the place of each value of a column, as many as they are; None
+    where results are not fewer.
+    """
+    return None if given.children else _remembered(vector, leaf, given, lambda: given, properties)
+
+
+def _remembered(
+    vector: Operation,
+    leaf: ColumnOf | PropertyOf,
+    given: arrow.Array,
+    values: Callable[[], arrow.Array],
+    properties: Properties,
+) -> Table | None:
     vector = _with(vector, leaf)
     tables = _known.setdefault(given, {})
     if vector not in tables:
-        if len(tables) >= _REMEMBERED:
+        if sum(each[0].nbytes for each in tables.values() if each is not None) >= _REMEMBERED or len(tables) >= _MOST:
             tables.clear()
-        tables[vector] = _made(vector, _values(given, integers, bounds), properties)
+        tables[vector] = _made(vector, values(), properties)
     return tables[vector]
 
 
