@@ -355,12 +355,21 @@ def _taken(column: arrow.ChunkedArray, at: Ints) -> arrow.ChunkedArray:
 
 def _taken_later(column: arrow.ChunkedArray, at: Ints) -> arrow.ChunkedArray:
     """Return what :func:`_taken` does, taken when it is asked for: nobody may."""
-    if len(at) <= _SMALL or not column.type.is_fixed:
+    width = _width(column.type)
+    if len(at) <= _SMALL or width is None:
         return _taken(column, at)
     if _is_repeated(column) and not at.any():
         return arrow.ChunkedArray([arrow.repeated(int(values(column)[0]), len(at))])
-    size = len(at) * column.type.dtype.itemsize
-    return arrow.DelayedArray(column.type, len(at), size, lambda: _taken(column, at).chunks)
+    return arrow.DelayedArray(column.type, len(at), len(at) * width, lambda: _taken(column, at).chunks)
+
+
+def _width(type: arrow.DataType) -> int | None:
+    """Return the bytes of a value of a type; None where they differ."""
+    if arrow.is_struct(type):
+        fields = [_width(field.type) for field in type.fields]
+        known = [each for each in fields if each is not None]
+        return sum(known) if len(known) == len(fields) else None
+    return type.dtype.itemsize if type.is_fixed else None
 
 
 def _is_repeated(column: arrow.ChunkedArray) -> bool:

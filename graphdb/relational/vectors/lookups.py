@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -113,6 +114,13 @@ def inner_joined(join: Inner, frame: Frame, others: Frame, most: int) -> Frame:
     mine, theirs = frame.column(join.key[0]), others.column(join.key[1])
     require(not mine.null_count and not theirs.null_count)
     keys, others_keys = numeric(mine), numeric(theirs)
+    added = dict(join.added)
+    once = _each_once(keys, others_keys)
+    if once is not None:  # at most one each: nothing has to be sorted
+        which = None if (once >= 0).all() else np.flatnonzero(once >= 0)
+        places = once if which is None else once[which]
+        require(len(places) <= most)
+        return _paired(frame, others, added, which, places)
     order = np.argsort(others_keys, kind="stable")
     others_keys = others_keys[order]
     low = np.searchsorted(others_keys, keys)
@@ -121,14 +129,34 @@ def inner_joined(join: Inner, frame: Frame, others: Frame, most: int) -> Frame:
     require(total <= most)
     which = np.repeat(np.arange(len(keys)), counts)
     places = order[np.repeat(low - (np.cumsum(counts) - counts), counts) + np.arange(total)]
-    added = dict(join.added)
+    return _paired(frame, others, added, which, places)
+
+
+def _paired(frame: Frame, others: Frame, added: Mapping[str, str], which: Ints | None, places: Ints) -> Frame:
+    """Return rows at some places (None: all) with columns of others at as many of theirs."""
 
     def maker_of(name: str) -> Maker:
         if name in added:
             return lambda some: others.some(added[name], places if some is None else places[some])
-        return lambda some: frame.some(name, which if some is None else which[some])
+        return lambda some: frame.some(name, some if which is None else which if some is None else which[some])
 
-    return Frame(total, maker_of)
+    return Frame(len(places), maker_of)
+
+
+def _each_once(mine: Ints, theirs: Ints) -> Ints | None:
+    """Return where each key stands among others, -1 for nowhere; None where some come twice, or lie far apart."""
+    if not len(theirs) or int(theirs.max()) - int(theirs.min()) >= _SPREAD * len(theirs) + 4096:
+        return None
+    low = int(theirs.min())
+    place = np.full(int(theirs.max()) - low + 1, -1)
+    place[theirs - low] = np.arange(len(theirs))
+    if int(np.count_nonzero(place >= 0)) < len(theirs):
+        return None
+    found = gathered(arrow.numbers(place), low, mine)
+    assert found is not None
+    array = found[0]
+    assert array.data is not None
+    return array.data if array.valid is None else np.where(array.valid, array.data, -1)
 
 
 def counts_before(clause: Clause, join: Outer) -> Clause | None:
@@ -175,21 +203,14 @@ def _places(mine: Ints, theirs: Ints) -> Ints:
     """Return where each key stands among others; -1 for nowhere."""
     if not len(theirs):
         return np.full(len(mine), -1)
-    low, high = int(theirs.min()), int(theirs.max())
-    if high - low >= _SPREAD * len(theirs) + 4096:
+    found = _each_once(mine, theirs)
+    if found is None:
         order = np.argsort(theirs)
         keys = theirs[order]
         require(bool((keys[1:] > keys[:-1]).all()))
         at = np.minimum(np.searchsorted(keys, mine), len(keys) - 1)
         return np.where(keys[at] == mine, order[at], -1)
-    place = np.full(high - low + 1, -1)
-    place[theirs - low] = np.arange(len(theirs))
-    require(int(np.count_nonzero(place >= 0)) == len(theirs))
-    found = gathered(arrow.numbers(place), low, mine)
-    assert found is not None
-    array = found[0]
-    assert array.data is not None
-    return array.data if array.valid is None else np.where(array.valid, array.data, -1)
+    return found
 
 
 def summed_before(clause: Clause, step: Unwound) -> Clause | None:

@@ -145,6 +145,8 @@ def extreme_of_parts(
     NotVectorized
         Numbers of both types are equally extreme, some are not finite, or too large to be floating-point ones exactly.
     """
+    if all(arrow.is_integer(array.type) for array, _ in parts):
+        return _extreme_integer(function, parts, numbers, count)
     least = function == "min"
     compare, none = (np.minimum, np.inf) if least else (np.maximum, -np.inf)
     found = np.full((len(parts), count), none)
@@ -165,6 +167,19 @@ def extreme_of_parts(
         made = extremes if reals[number] else np.where(there, extremes, 0).astype(np.int64)
         results.append((arrow.numbers(made, there), chosen == number))
     return in_union(results, union)
+
+
+def _extreme_integer(function: str, parts: Sequence[Part], numbers: Ints, count: int) -> arrow.Array:
+    """Return the least or greatest integer of each group, of parts of integers alone; null of a group without any."""
+    limits = np.iinfo(np.int64)
+    compare, none = (np.minimum, limits.max) if function == "min" else (np.maximum, limits.min)
+    found, there = np.full(count, none), np.zeros(count, bool)
+    for array, which in parts:
+        chosen = array.valid if which is None else which if array.valid is None else array.valid & which
+        some = slice(None) if chosen is None else np.flatnonzero(chosen)
+        compare.at(found, numbers[some], numeric(array)[some])
+        there[numbers[some]] = True
+    return arrow.numbers(np.where(there, found, 0), None if there.all() else there)
 
 
 _WHOLE = 1 << 53
