@@ -52,6 +52,15 @@ _TYPES = {"int": "BIGINT", "long": "BIGINT", "integer": "BIGINT", "short": "BIGI
           "float": "DOUBLE", "double": "DOUBLE", "boolean": "BOOLEAN", "bool": "BOOLEAN", "string": "VARCHAR",
           "char": "VARCHAR", "date": "DATE", "datetime": "TIMESTAMPTZ", "localdatetime": "TIMESTAMP", "time": "TIME",
           "localtime": "TIME", "duration": "INTERVAL", "point": "VARCHAR"}  # fmt: skip
+_CALLED = {
+    **dict.fromkeys(("text", "str", "varchar", "uuid", "json", "object", "category"), "string"),
+    **dict.fromkeys(("number", "numeric", "decimal", "real", "float32", "float64"), "float"),
+    **dict.fromkeys(("bigint", "int8", "int16", "int32", "int64", "uint64"), "long"),
+    **dict.fromkeys(("timestamp", "datetime64"), "localdatetime"),
+    "timestamptz": "datetime",
+    "interval": "duration",
+}
+"""What types are called elsewhere."""
 _ROLES = {"ID", "LABEL", "START_ID", "END_ID", "TYPE", "IGNORE", "REIFIER", "REIFIER_GRAPH", "ASSERTED", "GRAPH",
           "VALUE", "DATATYPE", "LANGUAGE"}  # fmt: skip
 IDENTIFIERS = {"ID", "START_ID", "END_ID"}
@@ -370,7 +379,8 @@ class Column:
         name, word = found["name"], found[part]
         known: Collection[str] = _TYPES if name else _ROLES
         kind = "type" if name else "role"
-        near = [word.upper()] if word.upper() in _ROLES else nearest(word, known)
+        meant = _CALLED.get(word.lower()) if name else None
+        near = [meant] if meant else [word.upper()] if word.upper() in _ROLES else nearest(word, known)
         hint = f"did you mean {name}:{near[0]}?" if near else f"the {kind}s are {', '.join(sorted(known))}"
         if name:
             hint += f"; a property that is called '{header}' is written with its type: {header}:string"

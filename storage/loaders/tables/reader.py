@@ -418,7 +418,7 @@ class _Table:
         """Hand on what is to be said of bad rows, or stop at the first."""
         while some := list(islice(bad, _BAD if self._skip else 1)):
             if not self._skip:
-                raise some[0].error()
+                raise replace(some[0], hint=some[0].hint or _mended(some[0].message)).error()
             self.has_begun = True
             self._put(Block(b"", 0, some))
 
@@ -435,6 +435,37 @@ _IN_WORDS = {
     "INTERVAL": "duration",
 }
 """What the values of a type of SQL's are called."""
+
+
+def _mended(message: str) -> str:
+    """Return what mends a row of which this was said, or how it is left out.
+
+    >>> _mended("this row has a value of a that is no integer: NA")
+    "NULL 'NA' (null='NA') says how a missing value is written"
+    """
+    for said, hint in _MENDED:
+        if (found := re.search(said, message)) is not None:
+            return found.expand(hint)
+    return "ON ERROR SKIP (on_error='skip') leaves such rows out, and lists them in the table load_errors"
+
+
+_MENDED = (
+    (
+        r"that is no [a-z ]+: (NULL|null|None|NA|N/A|n/a|NaN|nan|nil|-|\?|\\N)$",
+        r"NULL '\1' (null='\1') says how a missing value is written",
+    ),
+    (
+        r"that is no date(?: and time)?: \d{1,2}[./-]\d{1,2}[./-]\d{2,4}",
+        "dates are written 2020-01-31; others are read by SQL: LOAD FROM (SELECT strptime(day, '%d/%m/%Y') AS day, …)",
+    ),
+    (r"that is no number: \d+,\d+$", "a decimal point is written '.': LOAD FROM (SELECT …) can replace it"),
+    (r"unterminated quote", "a quote within a text is doubled; QUOTE '' (quote='') reads quotes as they are written"),
+    (
+        r"Expected Number of Columns",
+        "a text with the delimiter in it stands in quotes; DELIMITER ';' (delimiter=';') states another",
+    ),
+)
+"""What is said of rows, and what mends them."""
 
 
 # --- SQL -------------------------------------------------------------------------------------------------------

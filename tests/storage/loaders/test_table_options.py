@@ -439,3 +439,44 @@ def test_a_role_in_small_letters_beside_a_name() -> None:
         db.load(io.BytesIO(b"person:Id,name\n1,2\n"), format="csv")
     assert error.value.hint is not None
     assert error.value.hint.startswith("did you mean person:ID?")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("1,NA", "NULL 'NA' (null='NA')"),
+        (r"1,\N", r"NULL '\N' (null='\N')"),
+        ('1,"1,5"', "a decimal point is written '.'"),
+        ("1,x", "ON ERROR SKIP (on_error='skip') leaves such rows out"),
+        ("1,2,3", "a text with the delimiter in it stands in quotes"),
+        ('1,"2', "a quote within a text is doubled; QUOTE ''"),
+    ],
+)
+def test_how_a_row_is_mended(text: str, hint: str) -> None:
+    with graphdb.connect(threads=1) as db, pytest.raises(graphdb.LoadError) as error:
+        db.load(io.BytesIO(f":ID,a:float\n{text}\n".encode()), format="csv")
+    assert error.value.hint is not None
+    assert error.value.hint.startswith(hint)
+    with graphdb.connect(threads=1) as db:
+        assert db.load(io.BytesIO(f":ID,a:float\n{text}\n".encode()), format="csv", on_error="skip").errors == 1
+
+
+def test_what_the_hints_say_reads_the_rows() -> None:
+    with graphdb.connect(threads=1) as db:
+        db.load(io.BytesIO(b":ID,a:float\n1,NA\n2,5\n"), format="csv", null="NA")
+        db.load(io.BytesIO(b':ID,b\n3,"2\n'), format="csv", quote="")
+        assert db.query("MATCH (n) RETURN n.a, n.b ORDER BY n.a, n.b").fetchall() == [
+            (5.0, None),
+            (None, '"2'),
+            (None, None),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("type", "meant"), [("number", "float"), ("text", "string"), ("int64", "long"), ("timestamp", "localdatetime")]
+)
+def test_types_by_other_names(type: str, meant: str) -> None:
+    with graphdb.connect(threads=1) as db, pytest.raises(graphdb.LoadError, match=f"unknown type '{type}'") as error:
+        db.load(io.BytesIO(f":ID,a:{type}\n1,2\n".encode()), format="csv")
+    assert error.value.hint is not None
+    assert error.value.hint.startswith(f"did you mean a:{meant}?")
