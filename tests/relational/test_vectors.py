@@ -16,12 +16,13 @@ from graphdb.common.errors import ExecutionError
 from graphdb.relational.running import program_run
 from graphdb.relational.vectors import order as ordering
 from graphdb.relational.vectors import run as clauses
-from graphdb.relational.vectors.algebra import ColumnOf
+from graphdb.relational.vectors.algebra import ColumnOf, Key
 from graphdb.relational.vectors.counted import codes, compressed
 from graphdb.relational.vectors.frames import Frame
 from graphdb.relational.vectors.grouped import groups as grouping
 from graphdb.relational.vectors.numbers import NotVectorized
 from graphdb.relational.vectors.run import run
+from graphdb.snapshot.properties import Properties
 
 DATA = """
 UNWIND range(0, 399) AS i
@@ -382,6 +383,36 @@ def test_the_last_of_the_first_rows_is_that_of_sorted_ones(kind: str) -> None:
         }[kind]
         for most in (1, 2, 100, count // 3, count // 2):
             assert ordering._last(ranks, most) == np.sort(ranks)[most - 1]
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("kind", ["few", "rising", "floats", "some greatest"])
+def test_the_first_of_many_rows_are_those_of_sorted_ones(
+    kind: str, descending: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ordering, "_SAMPLED", 256)
+    draw = np.random.default_rng(11)
+    numbers = {
+        "few": draw.integers(0, 5, 5000),
+        "rising": np.arange(5000),
+        "floats": draw.normal(size=5000).round(2),
+        "some greatest": np.where(draw.random(5000) < 0.01, np.inf, draw.normal(size=5000)),
+    }[kind]
+    others = draw.integers(0, 9, 5000)
+    rows = Frame.of(arrow.table({"x": numbers, "y": others, "row": np.arange(5000)}))
+    keys = [Key(ColumnOf("x"), descending, False), Key(ColumnOf("y"), False, False)]
+    signs = -numbers if descending else numbers
+    expected = np.lexsort((np.arange(5000), others, signs))
+    made: list[bool] = []
+    likely = ordering._likely
+    monkeypatch.setattr(
+        ordering, "_likely", lambda *given: (found := likely(*given), made.append(found is not None))[0]
+    )
+    for skip, limit in ((0, 1), (3, 20), (0, 600), (0, 4000)):
+        found = ordering.ordered(keys, (skip, limit), rows, cast("Properties", None))
+        assert arrow.pylist(found.column("row")) == expected[skip : skip + limit].tolist()
+    assert made[:2] == [True, True]
+    assert not made[-1]
 
 
 @pytest.mark.parametrize("kind", ["positive", "zeros", "any", "infinite", "none"])
