@@ -278,5 +278,5 @@ def _labelled(ids: Ints, given: tuple[ArrayLike, ArrayLike] | None) -> tuple[Int
     bare = np.flatnonzero(without)
     place, labels = np.concatenate([place, bare]), np.concatenate([labels, np.full(len(bare), -1)])
     names, index = np.unique(labels, return_inverse=True)
-    pairs = np.stack([place, index.reshape(-1)], axis=1).astype(np.int64)
-    return names, np.unique(pairs, axis=0)
+    keys = np.unique(place.astype(np.int64) * len(names) + index.reshape(-1))
+    return names, np.stack(np.divmod(keys, max(len(names), 1)), axis=1)

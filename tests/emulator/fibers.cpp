@@ -34,11 +34,14 @@ typedef void (*Kernel)(unsigned long long, unsigned long long, unsigned long lon
                        unsigned long long, unsigned long long, unsigned long long, unsigned long long,
                        unsigned long long, unsigned long long, unsigned long long, unsigned long long);
 
-struct Barrier { int expected, arrived; unsigned long long generation; };
-// What the lanes give, by the parity of the generation: whoever gives the next value writes it beside those being read.
-struct Warp { Barrier lanes; unsigned long long given[2][32]; };
+struct Fiber;
 
-// A fiber goes on where it left off, once the barrier that it waits at, if any, is past the generation that it found.
+// Who waits stands in `waiting`, which has room for all but the last who comes.
+struct Barrier { int expected, arrived; unsigned long long generation; Fiber **waiting; };
+// What the lanes give, by the parity of the generation: whoever gives the next value writes it beside those being read.
+struct Warp { Barrier lanes; unsigned long long given[2][32]; Fiber *waiting[32]; };
+
+// A fiber goes on where it left off.
 struct Fiber {
   Place left;
   Barrier *group;
@@ -46,39 +49,76 @@ struct Fiber {
   char *stack;
   unsigned thread, block;
   bool done;
-  const Barrier *at;
-  unsigned long long generation;
   Fiber *next;
 };
 
 static const size_t STACK = 1 << 17, PAGE = 1 << 12, STAGGER = 9 * 64;
 static Place scheduler;
-static Fiber *idle, *waiting;  // lists
+static Fiber *idle;  // a list
 static Fiber *running;
 static Barrier *blocks;
 static Warp *warps;
-static unsigned long long progress;
+static Fiber **all, **ready, **at_blocks;  // of the blocks that run; who can go on stands in a ring
+static unsigned room, count, head, turns;
+static unsigned alive, stuck;
+static unsigned long long progress, before;
 static unsigned chance = 1;
 static Kernel kernel;
 static const unsigned long long *arguments;
 
+static unsigned drawn() { return (chance = chance * 1103515245 + 12345) >> 16; }
+
+static void queue(Fiber *fiber) {
+  unsigned place = head + count++;
+  ready[place < room ? place : place - room] = fiber;
+}
+
+static Fiber *taken() {
+  Fiber *fiber = ready[head];
+  if (++head == room) head = 0;
+  --count;
+  return fiber;
+}
+
+// Who goes on; nobody where none can, or where those who can sleep for ever.
+static Fiber *following() {
+  if (!count) return nullptr;
+  if (!turns) {  // all had a turn: another one is the first now
+    stuck = progress == before ? stuck + 1 : 0;
+    before = progress;
+    if (stuck == 4) return nullptr;  // who sleeps is not stuck: all may do so at once
+    for (unsigned skipped = drawn() & 255; skipped; --skipped) queue(taken());
+    turns = count;
+  }
+  --turns;
+  return taken();
+}
+
+static void go_to(Fiber *fiber);
+
 // Contexts only begin fibers: to switch between contexts is to call the system.
-__attribute__((noinline)) void yield() {
-  if (!REMEMBER(running->left)) GO_TO(scheduler);
+__attribute__((noinline)) static void leave() {
+  if (!REMEMBER(running->left)) go_to(following());
+}
+
+void yield() {
+  queue(running);
+  leave();
 }
 
 static void wait(Barrier &barrier) {
-  unsigned long long generation = barrier.generation;
-  if (++barrier.arrived == barrier.expected) {
-    barrier.arrived = 0;
-    ++barrier.generation;
-    ++progress;
+  int arrived = barrier.arrived++;
+  if (barrier.arrived < barrier.expected) {
+    barrier.waiting[arrived] = running;
+    leave();
+    return;
   }
-  if (barrier.generation != generation) return;
-  running->at = &barrier;
-  running->generation = generation;
-  yield();
-  running->at = nullptr;
+  barrier.arrived = 0;
+  ++barrier.generation;
+  ++progress;
+  int first = arrived ? drawn() % arrived : 0;
+  for (int i = first; i < arrived; ++i) queue(barrier.waiting[i]);
+  for (int i = 0; i < first; ++i) queue(barrier.waiting[i]);
 }
 
 void wait_for_block() { wait(*running->group); }
@@ -118,21 +158,17 @@ static void body() {
     kernel(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14], a[15], a[16],
            a[17], a[18], a[19], a[20], a[21], a[22], a[23]);
     running->done = true;
+    running->next = idle;
+    idle = running;
+    --alive;
     ++progress;
-    yield();
+    leave();
   }
-}
-
-static void enter(Fiber *fiber) {
-  running = fiber;
-  threadIdx.x = fiber->thread;
-  blockIdx.x = fiber->block;
 }
 
 // Stacks begin at different places in a page: at the same one they would share the same few lines of the cache.
 __attribute__((noinline)) static void begin(Fiber *fiber) {
   static unsigned begun;
-  enter(fiber);
   fiber->stack = (char *)malloc(STACK + PAGE);
   ucontext_t context;
   getcontext(&context);
@@ -140,85 +176,60 @@ __attribute__((noinline)) static void begin(Fiber *fiber) {
   context.uc_stack.ss_size = STACK;
   context.uc_link = nullptr;
   makecontext(&context, body, 0);
-  if (!REMEMBER(scheduler)) setcontext(&context);
+  setcontext(&context);
 }
 
-__attribute__((noinline)) static void go_on(Fiber *fiber) {
-  enter(fiber);
-  if (!REMEMBER(scheduler)) GO_TO(fiber->left);
+static void go_to(Fiber *fiber) {
+  if (!fiber) GO_TO(scheduler);
+  running = fiber;
+  threadIdx.x = fiber->thread;
+  blockIdx.x = fiber->block;
+  if (fiber->stack) GO_TO(fiber->left);
+  begin(fiber);
 }
 
-static void resume(Fiber *fiber) {
-  if (!fiber->at || fiber->at->generation != fiber->generation) go_on(fiber);
-}
-
-// A fiber whose thread has ended serves another one.
-static void rest(Fiber *fiber) {
-  fiber->next = idle;
-  idle = fiber;
+__attribute__((noinline)) static void go_on() {
+  if (!REMEMBER(scheduler)) go_to(following());
 }
 
 static unsigned threads_of(unsigned warp) { return blockDim.x - warp * 32 < 32 ? blockDim.x - warp * 32 : 32; }
 
 // Run blocks first ... last - 1; returns whether all their threads end.
 static bool run_blocks(unsigned first, unsigned last) {
-  unsigned threads = blockDim.x;
+  unsigned threads = blockDim.x, warps_each = (threads + 31) / 32;
   for (unsigned block = first; block < last; ++block) {
-    blocks[block] = {(int)threads, 0, 0};
-    for (unsigned warp = 0; warp * 32 < threads; ++warp)
-      warps[block * ((threads + 31) / 32) + warp].lanes = {(int)threads_of(warp), 0, 0};
+    blocks[block] = {(int)threads, 0, 0, at_blocks + (block - first) * threads};
+    for (unsigned warp = 0; warp < warps_each; ++warp) {
+      Warp &own = warps[block * warps_each + warp];
+      own.lanes = {(int)threads_of(warp), 0, 0, own.waiting};
+    }
   }
-  Fiber **end = &waiting;
+  alive = (last - first) * threads;
+  head = count = stuck = 0;
   for (unsigned number = first * threads; number < last * threads; ++number) {
     Fiber *fiber = idle;
     if (fiber) idle = fiber->next;
     else fiber = (Fiber *)calloc(1, sizeof(Fiber));
-    fiber->next = nullptr;
     fiber->thread = number % threads;
     fiber->block = number / threads;
     fiber->group = &blocks[fiber->block];
-    fiber->warp = &warps[fiber->block * ((threads + 31) / 32) + fiber->thread / 32];
+    fiber->warp = &warps[fiber->block * warps_each + fiber->thread / 32];
     fiber->done = false;
-    fiber->at = nullptr;
-    fiber->stack ? resume(fiber) : begin(fiber);
-    if (fiber->done) {
-      rest(fiber);
-    } else {
-      *end = fiber;
-      end = &fiber->next;
-    }
+    all[count] = fiber;
+    queue(fiber);
   }
-  for (int rounds = 0; waiting;) {
-    unsigned long long before = progress;
-    Fiber **place = &waiting;
-    while (*place) {
-      Fiber *fiber = *place;
-      resume(fiber);
-      if (fiber->done) {
-        *place = fiber->next;
-        rest(fiber);
-      } else {
-        place = &fiber->next;
-      }
-    }
-    rounds = progress == before ? rounds + 1 : 0;
-    if (rounds == 4) return false;  // who sleeps is not stuck: all may do so at once
-    *place = waiting;  // a ring, which begins somewhere else
-    for (int skipped = (chance = chance * 1103515245 + 12345) >> 16 & 255; waiting && skipped >= 0; --skipped) {
-      place = &waiting->next;
-      waiting = *place;
-    }
-    *place = nullptr;
-  }
-  return true;
+  before = progress;
+  turns = count;
+  go_on();
+  return !alive;
 }
 
 // Leave threads that wait for ever.
-static void give_up() {
-  while (Fiber *fiber = waiting) {
-    waiting = fiber->next;
-    free(fiber->stack);
-    free(fiber);
+static void give_up(unsigned threads) {
+  for (unsigned number = 0; number < threads; ++number) {
+    if (all[number]->done) continue;
+    free(all[number]->stack);
+    free(all[number]);
   }
 }
 
@@ -234,9 +245,16 @@ extern "C" int emulate(void *kernel, const unsigned long long *arguments, unsign
   size_t warps = (size_t)blocks * ((threads + 31) / 32);
   emulator::blocks = (emulator::Barrier *)realloc(emulator::blocks, blocks * sizeof(emulator::Barrier));
   emulator::warps = (emulator::Warp *)realloc(emulator::warps, warps * sizeof(emulator::Warp));
+  if (blocks < together) together = blocks;
+  emulator::room = together * threads;
+  size_t size = emulator::room * sizeof(emulator::Fiber *);
+  emulator::all = (emulator::Fiber **)realloc(emulator::all, size);
+  emulator::ready = (emulator::Fiber **)realloc(emulator::ready, size);
+  emulator::at_blocks = (emulator::Fiber **)realloc(emulator::at_blocks, size);
   for (unsigned block = 0; block < blocks; block += together) {
-    if (!emulator::run_blocks(block, block + together < blocks ? block + together : blocks)) {
-      emulator::give_up();
+    unsigned last = block + together < blocks ? block + together : blocks;
+    if (!emulator::run_blocks(block, last)) {
+      emulator::give_up((last - block) * threads);
       return 1;
     }
   }

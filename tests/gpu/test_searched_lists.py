@@ -171,7 +171,8 @@ def test_a_search_whose_lists_leave_it_too_little_room_is_not_refused() -> None:
 
 def of_two_labels(vertices: int, edges_each: int) -> list[Any]:
     """Counts that read lists of one label, of another, and of both; of one graph."""
-    ends = [np.unique(np.random.default_rng(seed).integers(0, vertices, (2, edges_each)), axis=1) for seed in (3, 4)]
+    drawn = [np.random.default_rng(seed).integers(0, vertices, (2, edges_each)) for seed in (3, 4)]
+    ends = [np.array(divmod(np.unique(a * vertices + b), vertices)) for a, b in drawn]
     labels = np.repeat([vertices, vertices + 1], [each.shape[1] for each in ends])
     source, target = np.concatenate(ends, axis=1)
     graph = DataGraph(ArraySource(source, labels, target, vertices + 2), layer="direct")
