@@ -69,6 +69,11 @@ def run(arguments: Sequence[str]) -> int:
     if rest:
         hint = _hint(arguments[at] if command is _shell and at is not None else "", rest)
         parser.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
+    if command is _shell and given.file in ("help", "version") and not Path(given.file).exists():
+        print(parser.format_help().rstrip() if given.file == "help" else f"graphdb {__version__}")
+        return 0
+    if command is _shell and given.file and (meant := _meant(given.file)) is not None:
+        parser.error(f"'{given.file}' is no command, and no database\nhint: {meant}")
     if command is _load and bool(given.data) == bool(given.mapping):
         parser.error("what is loaded is DATA, or a --mapping")
     try:
@@ -98,10 +103,31 @@ def _command_at(arguments: Sequence[str]) -> int | None:
 
 def _hint(word: str, rest: Sequence[str]) -> str:
     """Return a further line on arguments that were left over; the first of all is a ``word`` that is no command."""
-    if rest[0] in ("-c", "-cmd", "-e", "--command", "--execute"):
+    if rest[0] in ("-c", "-cmd", "-e", "--command", "--execute") or (word and " " in rest[0]):
         return "\nhint: to run a statement: graphdb query FILE TEXT"
-    near = nearest(word, WORDS) if word else []
-    return f"\nhint: did you mean graphdb {near[0]}?" if near else ""
+    if rest[0] in ("-f", "-i", "--file", "-init"):
+        return "\nhint: to run the statements of a file: graphdb FILE < statements.txt"
+    if not word:
+        return ""
+    meant = _command_like(word)
+    return f"\nhint: did you mean graphdb {meant}?" if meant else f"\nhint: the commands are {', '.join(WORDS)}"
+
+
+_ELSEWHERE = {"import": "load", "dump": "export", "serve": "ui", "run": "query", "exec": "query", "execute": "query"}
+"""Commands of other programs, and ours."""
+
+
+def _command_like(word: str) -> str | None:
+    """Return the command that a word may be meant to be."""
+    return _ELSEWHERE.get(word) or next(iter(nearest(word, WORDS)), None)
+
+
+def _meant(file: str) -> str | None:
+    """Return what the name of a database that is not there may mean: a command, where it is like one."""
+    if file != Path(file).name or "." in file or file == ":memory:" or os.path.lexists(file):
+        return None
+    meant = _command_like(file)
+    return f"did you mean graphdb {meant}? A new database of that name: graphdb ./{file}" if meant else None
 
 
 # --- commands --------------------------------------------------------------------------------------------------

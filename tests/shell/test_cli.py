@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import re
@@ -283,6 +284,10 @@ def test_options_may_stand_among_files(tmp_path: Path, capsys: pytest.CaptureFix
         (["a.duckdb", "-c", "RETURN 1"], "hint: to run a statement: graphdb query FILE TEXT"),
         (["querry", "a.duckdb", "RETURN 1"], "hint: did you mean graphdb query?"),
         (["lod", "a.duckdb", "a.nt"], "hint: did you mean graphdb load?"),
+        (["import", "a.duckdb", "a.nt"], "hint: did you mean graphdb load?"),
+        (["a.duckdb", "MATCH (n) RETURN n"], "hint: to run a statement: graphdb query FILE TEXT"),
+        (["a.duckdb", "-f", "a.txt"], "hint: to run the statements of a file: graphdb FILE < statements.txt"),
+        (["zzzzzz", "a.duckdb"], "hint: the commands are load, export"),
         (["query", "a.duckdb", "RETURN 1", "RETURN 2"], "unrecognized arguments: RETURN 2"),
         (["ui", "--port", "99999"], "'99999' is no port, a number from 0 to 65535"),
         (["ui", "--port", "-1"], "'-1' is no port"),
@@ -292,6 +297,29 @@ def test_what_is_typed_amiss_is_named(arguments: list[str], says: str, capsys: p
     with pytest.raises(SystemExit, match="2"):
         cli.run(arguments)
     assert says in capsys.readouterr().err
+
+
+def test_a_command_that_is_misspelt_makes_no_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``graphdb doctr`` opened a shell on a new file of that name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO("RETURN 7 AS x;\n"))
+    for word, meant in (("doctr", "doctor"), ("dump", "export"), ("lod", "load")):
+        with pytest.raises(SystemExit, match="2"):
+            cli.run([word])
+        said = capsys.readouterr().err
+        assert f"'{word}' is no command, and no database" in said
+        assert f"did you mean graphdb {meant}? A new database of that name: graphdb ./{word}" in said
+    assert cli.run(["help"]) == 0
+    assert "graphdb load FILE DATA" in capsys.readouterr().out
+    assert cli.run(["version"]) == 0
+    assert capsys.readouterr().out == f"graphdb {graphdb.__version__}\n"
+    assert list(tmp_path.iterdir()) == []
+    assert cli.run(["./doctr", "--mode", "csv"]) == 0
+    assert cli.run(["people", "--mode", "csv"]) == 0
+    assert {file.name for file in tmp_path.iterdir()} == {"doctr", "people"}
+    assert cli.run(["doctr", "--mode", "csv"]) == 0  # it is a database now
 
 
 @pytest.mark.parametrize("options", [["--safe"], ["--mode", "csv"], ["-v", "--threads=1", "--safe"], []])
