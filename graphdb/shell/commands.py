@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ DOT_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     ".explain": (("QUERY",), "how a query would run: EXPLAIN QUERY"),
     ".export": (("FILE",), "write the graph (FILE graphs union: all as one): .nt .nq .ttl .trig .graphml .parquet"),
     ".help": (("COMMAND",), "show this, or what it says of one command"),
-    ".import": (("FILE",), "load a file: LOAD 'FILE' (AS LABEL …, AS TYPE … may follow)"),
+    ".import": (("FILE",), "load a file: LOAD 'FILE' (AS LABEL …, AS TYPE …, COLUMNS {…} and so on may follow)"),
     ".maxrows": (("NUMBER",), "how many rows a table on a terminal shows"),
     ".mode": (tuple(render.MODES), "how rows are printed"),
     ".once": (("FILE",), "write the next answer to a file, in the mode of its suffix if it has one"),
@@ -108,6 +109,25 @@ def _line(command: str) -> str:
     choices, meaning = DOT_COMMANDS[command]
     typed = f"{command} {'|'.join(choices)}"
     return f"{typed:42}{meaning}" if len(typed) < 42 else f"{typed}\n{'':42}{meaning}"
+
+
+def import_parts(argument: str) -> tuple[str, str]:
+    """Return the file that ``.import`` is given, and the options of LOAD behind it.
+
+    >>> import_parts("my people.csv as label Person"), import_parts("'a.csv' COLUMNS {id: ':ID'}"), import_parts("a.nt")
+    (('my people.csv', 'as label Person'), ('a.csv', "COLUMNS {id: ':ID'}"), ('a.nt', ''))
+    """
+    found = _OPTIONS.search(argument)
+    end = len(argument) if found is None else found.start()
+    return argument[:end].strip().strip("'\""), argument[end:].strip()
+
+
+_OPTIONS = re.compile(
+    r"\s+(AS\s+(LABEL|TYPE)|COLUMNS\s*[{(]|FORMAT\s|BASE\s*<|ON\s+ERROR|LABEL\s|TYPE\s|DELIMITER\s|QUOTE\s|NULL\s|HEADER\s"
+    r"|LIST\s+DELIMITER)",
+    re.IGNORECASE,
+)
+"""Where the options of LOAD begin."""
 
 
 def text_mode(file: str) -> str | None:

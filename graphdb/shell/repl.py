@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 from graphdb._version import __version__
 from graphdb.common import render
 from graphdb.common.errors import AccessError, GraphDBError
-from graphdb.shell.commands import DOT_COMMANDS, as_dot_command, help_lines, is_command, text_mode, unknown
+from graphdb.shell.commands import (
+    DOT_COMMANDS,
+    as_dot_command,
+    help_lines,
+    import_parts,
+    is_command,
+    text_mode,
+    unknown,
+)
 from graphdb.shell.overview import schema
 from graphdb.shell.terminal import Status, complain, script_lines
 
@@ -284,9 +292,9 @@ class Shell:
             case ".import":
                 if not argument:
                     raise GraphDBError(".import needs a file", hint=".import people.csv AS LABEL Person")
-                file, _, rest = whole.partition(" AS ")
-                file = file.strip().strip("'\"").replace("'", "''")
-                return self._statements(f"LOAD '{file}'" + (f" AS {rest}" if rest else ""))
+                file, options = import_parts(whole)
+                written = file.replace("'", "''")
+                return self._statements(f"LOAD '{written}' {options}")
             case ".explain":
                 if not argument:
                     raise GraphDBError(".explain needs a query", hint=".explain MATCH (a)-[e]->(b) RETURN a, e, b")

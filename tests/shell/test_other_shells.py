@@ -106,3 +106,14 @@ def test_no_text_in_files_that_are_none(tmp_path: Path, db: graphdb.Database, fi
 def test_what_the_hint_says_writes_parquet(tmp_path: Path, db: graphdb.Database) -> None:
     said(db, f"COPY (UNWIND [1, 2] AS x RETURN x) TO '{tmp_path / 'answer.parquet'}';")
     assert db.sql(f"SELECT sum(x) FROM '{tmp_path / 'answer.parquet'}'").scalar() == 3
+
+
+@pytest.mark.parametrize(
+    "options", ["as label P COLUMNS {id: ':ID'}", "COLUMNS {id: ':ID'} LABEL P", "AS LABEL P COLUMNS (':ID', NULL)"]
+)
+def test_imports_take_the_options_of_loads(tmp_path: Path, options: str) -> None:
+    (tmp_path / "my people.csv").write_text("id,name\n1,Ada\n", encoding="utf-8")
+    with graphdb.connect(threads=1) as own:
+        _, errors = said(own, f".import {tmp_path / 'my people.csv'} {options}")
+        assert errors == ""
+        assert own.query("MATCH (p:P) RETURN p.name").fetchall() == [("Ada",)]
