@@ -52,10 +52,12 @@ def compare(c: Compiler, operator: str, left: SqlValue, right: SqlValue) -> str:
         left, right = (instant(c.value_of(v)) if v.type.base is Base.TERM else v for v in (left, right))
         a, b = left.type.base, right.type.base
     if a is Base.VALUE and b is Base.VALUE:
-        return _compare_values(c, operator, left, right)
+        return all_once(c, (left, right), lambda left, right: _compare_values(c, operator, left, right))
     if b is Base.VALUE:
         turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(operator, operator)
         return compare(c, turned, right, left)
+    if a is Base.VALUE and not left.atomic:
+        return all_once(c, (left, right), lambda left, right: compare(c, operator, left, right))
     if a is Base.VALUE:
         like = exact.LESS_EXACT.get(right.type.of) if right.type.of is not None else right.type
         if like is None or like.base not in MEMBERS:
