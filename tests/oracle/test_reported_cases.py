@@ -122,6 +122,19 @@ CASES: list[tuple[str, str, list[tuple[object, ...]]]] = [
         [(2,), (3,)],
     ),
     (ROUND, "MATCH DIFFERENT NODES (n)-[e:F*0..0]->(:M), (m) RETURN n.k, e", []),
+    (
+        "CREATE (a {k: 2})-[:F]->(a), (:M)-[:E]->(a), (:M)",
+        "MATCH (), (n)<-[e:E]-?(:M) WHERE EXISTS { (n)-[:F*0..1]-(m) WHERE size(e) = 1 } MATCH (:M) RETURN n.k",
+        [(2,)] * 6,
+    ),
+    # Ends of repeated edges that are pairs of a closure.
+    (CHAIN, "MATCH ({k: 1})-[:R*]->(y) WHERE y.v IS NULL RETURN y.k ORDER BY y.k", [(2,), (3,)]),
+    (CHAIN, "MATCH ({k: 2})-[:R*0..1]->(y) WHERE coalesce(y.v, 1) = 1 RETURN y.k ORDER BY y.k", [(2,), (3,)]),
+    (
+        CHAIN,
+        "MATCH (n)<-[:R*0..]-() RETURN n.k, EXISTS { (n)<-[:R]-() } AS e, count(*) ORDER BY n.k",
+        [(1, False, 1), (2, True, 2), (3, True, 3)],
+    ),
     (LISTS, "MATCH (n) CALL (n) { UNWIND [1] AS i RETURN n.t AS t } RETURN t ORDER BY n.k", [(["a"],), ([1, 2],)]),
 ]
 

@@ -44,6 +44,7 @@ from graphdb.sql.parameters import Parameters
 from graphdb.sql.value import SqlValue, column
 from graphdb.storage.arrays.sorted_sets import both, each_once
 from graphdb.storage.catalog import EdgeLabel
+from graphdb.storage.graph.derived.closure import closure_of
 
 Ids = NDArray[np.int64]
 Item = TypeVar("Item")
@@ -411,9 +412,13 @@ class Candidates:
         for edge in bound.edges:
             if edge.labels is None or not edge.directed or number not in (edge.source, edge.target):
                 continue
-            triples = sum(self._snapshot.store.statistics(label).triples for label in edge.labels)
+            closures = {label: closure_of(label) for label in edge.labels}
+            if any(closure is not None and not closure.low for closure in closures.values()):
+                continue  # which has no edge at all where both ends are one vertex
+            admitted = [label if closure is None else closure.label for label, closure in closures.items()]
+            triples = sum(self._snapshot.store.statistics(label).triples for label in admitted)
             end = "subject" if edge.source == number else "object"
-            labels = ", ".join(str(int(label)) for label in edge.labels) or "NULL"
+            labels = ", ".join(str(int(label)) for label in admitted) or "NULL"
             if best is None or triples < best[0]:
                 best = (triples, f"(SELECT DISTINCT {end} AS id FROM _graphdb.triple WHERE label IN ({labels}))")
         if best is not None:

@@ -152,7 +152,7 @@ class Searches(PathEdges):
             if found is None:
                 return None
             relation = found
-            parts = [part for part in parts if part.edges or not part.names <= ends]
+            parts = [part for part in parts if part.edges or not part.names or not part.names <= ends]
             done = [c for end in ends for c in conditions.about(end)]
             conditions.waiting = [each for each in conditions.waiting if each[1] not in done]
         return replace(relation, where=(*relation.where, *(c for _, c in conditions.waiting), *split.after))

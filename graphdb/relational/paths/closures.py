@@ -11,9 +11,9 @@ messages that one replies to, one is a post.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from graphdb.common.errors import BindError
 from graphdb.grammar import syntax as ast
@@ -51,7 +51,9 @@ class _Closures:
     def __init__(self, query: ast.Composite, snapshot: Snapshot, text: str) -> None:
         self._snapshot = snapshot
         self._text = text
-        self._said = set(_said_of(query))
+        self._said: set[str] = set()
+        """The variables of vertices with edges, labels or properties, as far as this is said where they are bound: by
+        the clauses before, the clause itself, and those that its rows must match next."""
         self._to_literals = any(
             self._leads_to_literals(edge) for edge in walk(query) if isinstance(edge, ast.EdgePattern)
         )
@@ -59,17 +61,59 @@ class _Closures:
     def change(self, part: object) -> object:
         """Return what stands in the place of a piece of syntax; None for the same."""
         match part:
-            case ast.MatchClause(mode=mode) if mode in _MODES:
-                patterns = self._patterns(part.patterns, mode)
-                return replace(part, patterns=patterns, where=rewritten(part.where, self.change))
-            case ast.PatternPredicate():
-                (pattern,) = self._patterns((part.pattern,))
+            case ast.Composite(parts):
+                return replace(part, parts=tuple(map(self._clauses, parts)))
+            case ast.Query(matches, returns):
+                found = self._clauses((*matches, returns))
+                return replace(part, matches=found[:-1], returns=found[-1])  # type: ignore[arg-type]
+            case ast.CallClause(query, imported):
+                seen = self._said if imported is None else self._said & {name.name for name in imported}
+                with self._knowing(seen):
+                    return replace(part, query=rewritten(query, self.change))
+            case ast.PatternPredicate(pattern):
+                with self._knowing(self._said | {*_said_of((pattern,))}):
+                    (pattern,) = self._patterns((pattern,))
                 return replace(part, pattern=pattern)
-            case ast.PatternComprehension():
-                (pattern,) = self._patterns((part.pattern,))
-                where, result = rewritten(part.where, self.change), rewritten(part.result, self.change)
+            case ast.PatternComprehension(pattern=pattern):
+                with self._knowing(self._said | {*_said_of((pattern,))}):
+                    (pattern,) = self._patterns((pattern,))
+                    where, result = rewritten(part.where, self.change), rewritten(part.result, self.change)
                 return replace(part, pattern=pattern, where=where, result=result)
         return None
+
+    def _clauses(self, clauses: Sequence[ast.ClauseNode]) -> tuple[ast.ClauseNode, ...]:
+        """Return clauses that follow each other."""
+        found: list[ast.ClauseNode] = []
+        known = self._said
+        for at, clause in enumerate(clauses):
+            if not isinstance(clause, ast.MatchClause):
+                with self._knowing(known):
+                    found.append(rewritten(clause, self.change))
+                if isinstance(clause, ast.WithClause):
+                    known = _handed_on(clause.returns, known)
+                continue
+            own = known | {*_said_of(clause.patterns)}
+            with self._knowing(own if clause.optional else own | _said_next(clauses[at + 1 :])):
+                found.append(self._match(clause))
+            known = own
+        return tuple(found)
+
+    def _match(self, clause: ast.MatchClause) -> ast.MatchClause:
+        if clause.mode not in _MODES:
+            return replace(
+                clause, patterns=rewritten(clause.patterns, self.change), where=rewritten(clause.where, self.change)
+            )
+        patterns = self._patterns(clause.patterns, clause.mode)
+        return replace(clause, patterns=patterns, where=rewritten(clause.where, self.change))
+
+    @contextmanager
+    def _knowing(self, said: set[str]) -> Iterator[None]:
+        """Read a piece of syntax in which other variables are known to stand for such vertices."""
+        before, self._said = self._said, said
+        try:
+            yield
+        finally:
+            self._said = before
 
     def _patterns(
         self, patterns: _Patterns, mode: ast.MatchMode = ast.MatchMode.DIFFERENT_EDGES
@@ -173,13 +217,31 @@ def _edges(patterns: _Patterns, but: ast.EdgePattern) -> Iterator[ast.EdgePatter
                 yield edge
 
 
-def _said_of(query: ast.Composite) -> Iterator[str]:
-    """Yield the variables that stand for vertices with edges, labels or properties, wherever that is said."""
-    for path in (part for part in walk(query) if isinstance(part, ast.PathPattern)):
+def _said_of(patterns: _Patterns) -> Iterator[str]:
+    """Yield the variables that stand for vertices with edges, labels or properties, as some paths say."""
+    for path in patterns:
         yield from names_of(*(node for node in path.nodes if node.labels is not None or node.properties is not None))
         for edge, ends in zip(path.edges, pairwise(path.nodes), strict=True):
             if isinstance(edge, ast.EdgePattern) and edge.repeat is None:
                 yield from names_of(*ends)
+
+
+def _said_next(clauses: Sequence[ast.ClauseNode]) -> set[str]:
+    """Return what the next clauses say, up to the first that is no MATCH, of all rows that are left."""
+    matches = takewhile(lambda clause: isinstance(clause, ast.MatchClause), clauses)
+    required = (match for match in matches if isinstance(match, ast.MatchClause) and not match.optional)
+    return {name for match in required for name in _said_of(match.patterns)}
+
+
+def _handed_on(returns: ast.ReturnClause, known: set[str]) -> set[str]:
+    """Return which names stand for such vertices after WITH."""
+    found = {*known} if returns.star else set()
+    for item in returns.items:
+        name = item.alias or item.text
+        found.discard(name)
+        if isinstance(item.expression, ast.Variable) and item.expression.name in known:
+            found.add(name)
+    return found
 
 
 def _is_said(node: ast.NodePattern, said: set[str]) -> bool:
