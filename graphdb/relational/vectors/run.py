@@ -206,6 +206,9 @@ def _grouped_in_pieces(
         return None
     with suppress(NotVectorized):
         clause = without_columns_between(clause)
+        keys = [each for _, each in clause.columns if not isinstance(each, Aggregate)]
+        if not keys and not any(isinstance(each, Aggregate) and _is_made(each) for _, each in clause.columns):
+            return None  # columns that stand there are added up before another thread has begun
         if isinstance(clause.rows, str):
             return grouped_in_pieces(clause, tables[clause.rows], properties, check, threads)
     return None
