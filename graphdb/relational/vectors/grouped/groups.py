@@ -86,6 +86,8 @@ def grouped(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Gro
     """
     if not keys:  # aggregates of nothing are a row, too
         return Groups(np.broadcast_to(np.int64(0), len(frame)), np.zeros(1, np.int64))
+    if len(keys) == 1 and isinstance(keys[0], PropertyOf) and (codes := _small(keys[0], frame, properties)) is not None:
+        return _of_codes(*codes)
     own = {key.name for key in keys if isinstance(key, ColumnOf)}
     others = {key.vertex.name for key in keys if isinstance(key, PropertyOf)} - own
     plain = [key for key in keys if not isinstance(key, PropertyOf)]
@@ -130,11 +132,27 @@ def _by(keys: Sequence[Vector], frame: Frame, properties: Properties) -> Groups:
             if below <= len(codes) and _stand_together(buckets):
                 return Groups(*number_pairs(buckets, data, below))
     codes, bound = _narrow(codes, bound, found, span, most)
+    if wide and not _rise(codes):
+        return _as_they_come(codes, bound, most)
+    return _of_codes(codes, bound)
+
+
+def _small(key: PropertyOf, frame: Frame, properties: Properties) -> tuple[Ints, int] | None:
+    """Return the values of a property as numbers, and a bound of these, where they lie as near as vertices do: then it
+    makes no difference whether any two vertices have the same.
+    """
+    source = properties.source(key.label, len(frame))
+    type = None if source is None else source.values.type
+    if type is None or not (arrow.is_integer(type) or arrow.is_date(type) or type == arrow.BOOL):
+        return None
+    return within_range(evaluated(key, frame, properties), SPREAD * len(frame) + 256)
+
+
+def _of_codes(codes: Ints, bound: int) -> Groups:
+    """Return the groups of rows with equal numbers below a bound, in the order of these."""
     if _rise(codes):
         each = np.arange(len(codes))
         return Groups(each, each)
-    if wide:
-        return _as_they_come(codes, bound, most)
     from graphdb.storage.arrays import column_kernels as kernels
 
     firsts = np.full(bound, -1, np.int64)
