@@ -13,7 +13,6 @@ over the link: ranks are in the order of degree, and so of how often their lists
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import MemoryLimitError
+from graphdb.common.lazy import lazy
 from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.gpu.data.packed_kernels import pack_lists
 from graphdb.gpu.data.pinned import keep_while_read, pinned
@@ -61,7 +61,7 @@ class PackedLists:
     begins: NDArray[np.uint32]
     low: Ints
 
-    @cached_property
+    @lazy
     def words(self) -> NDArray[np.uint32]:
         """The words of all lists, uint32, made when they are first asked for: of one that is not empty, its length, and
         above 16 bits how many low bits each neighbour has; the unary part, in which the bit at a neighbour's place in

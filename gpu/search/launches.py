@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import MemoryLimitError
+from graphdb.common.lazy import lazy
 from graphdb.gpu.code.launch import BLOCK, Device, StopFlag
 from graphdb.gpu.code.layout import LETTER, RUN
 from graphdb.gpu.data.graph import DeviceGraph, address
@@ -262,7 +262,7 @@ class SearchRun:
         placed = None if second < 0 else self._graph.residency.divided(self._plan.partitions[second])
         return isinstance(self._scan, Pinned) or (placed is not None and not placed.resident.all())
 
-    @cached_property
+    @lazy
     def _counters(self) -> NDArray[np.int64]:
         """What the kernels counted, once they have ended."""
         found: NDArray[np.int64] = self._cells[: len(_Counter)].get()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.lazy import lazy
 from graphdb.pattern.graph import PatternEdge
 from graphdb.storage.graph.source import TripleSource
 
@@ -81,7 +81,7 @@ class Relations:
         """Vertices of the data graph."""
         return self.source.resources + self.source.literals
 
-    @cached_property
+    @lazy
     def members(self) -> list[NDArray[np.bool_]]:
         """By candidate set, which vertices are in it: [vertices]."""
         found = []

@@ -9,12 +9,12 @@ connected pattern of two vertices has them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from graphdb.common.lazy import lazy
 from graphdb.plan.extension import Adjacency
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
@@ -128,7 +128,7 @@ class MiningGraph:
         arrays = (self.ids, self.source, self.target, self.label, self.labelled, self.offsets)
         return sum(array.nbytes for array in (*arrays, self.neighbours, self.states))
 
-    @cached_property
+    @lazy
     def label_of(self) -> Ints:
         """int64 [n]: a number for the labels of each vertex; two have the same where all their labels are."""
         found = np.zeros(len(self), np.int64)
@@ -143,17 +143,17 @@ class MiningGraph:
             found = np.unique(np.stack([found, key]), axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
         return found
 
-    @cached_property
+    @lazy
     def oriented(self) -> Oriented:
         """Adjacent vertices oriented by degree: vertices by their ranks, see :attr:`ranked`."""
         return self.undirected.oriented((UNLABELLED,))
 
-    @cached_property
+    @lazy
     def ranked(self) -> Ints:
         """int64 [n]: the vertex of each rank."""
         return by_degree(np.diff(self.offsets))
 
-    @cached_property
+    @lazy
     def data(self) -> DataGraph:
         """The graph as the matcher reads it, without labels of ours: each adjacent pair is one edge."""
         new = _new(self.source, self.target)
@@ -166,24 +166,24 @@ class MiningGraph:
         kinds = np.where(mutual, UNLABELLED, ONE_WAY)
         return DataGraph(ArraySource(source[once], kinds[once], target[once], len(self)))
 
-    @cached_property
+    @lazy
     def ways(self) -> NDArray[np.uint8]:
         """uint8, beside the neighbours: 1 for edges to the neighbour, 2 for edges from it, 3 for both."""
         of_state = [np.bitwise_or.reduce([1 << (code & 1) for code in codes]) for codes in self.codes]
         return np.array(of_state, np.uint8)[self.states]
 
-    @cached_property
+    @lazy
     def adjacency(self) -> Adjacency:
         """The adjacent vertices, as devices extend embeddings along them."""
         return Adjacency(self.offsets, self.neighbours, ways=self.ways)
 
-    @cached_property
+    @lazy
     def incidence(self) -> Adjacency:
         """The edges at each vertex, as devices extend embeddings along them."""
         offsets, incident = self.incident
         return Adjacency(offsets, *_narrow(incident, self.source, self.target))
 
-    @cached_property
+    @lazy
     def undirected(self) -> DataGraph:
         """The adjacent pairs as the matcher reads them: one edge each, whatever joins the two."""
         if not self.directed:
@@ -193,12 +193,12 @@ class MiningGraph:
         source, target = owner[upwards], self.neighbours[upwards].astype(np.int64)
         return DataGraph(ArraySource(source, np.full(len(source), UNLABELLED), target, len(self)))
 
-    @cached_property
+    @lazy
     def plans(self) -> dict[object, Any]:
         """What was planned over these, by what it counts: executors cache with a plan what they need for it."""
         return {}
 
-    @cached_property
+    @lazy
     def incident(self) -> tuple[Ints, Ints]:
         """int64 [n + 1] and [2 * edges]: the edges at each vertex, sorted."""
         ends = np.concatenate([self.source, self.target])

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.lazy import lazy
 from graphdb.plan.executor import Block, Control, Executor
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import CliqueCount, PhysicalPlan, VertexStep
@@ -55,7 +55,7 @@ class Division:
         """Return the division whose weights are known: float64 [units]."""
         return cls(unit, len(weights), lambda: weights, ordered)
 
-    @cached_property
+    @lazy
     def weights(self) -> NDArray[np.float64]:
         """About how much work each unit is: float64 [units]."""
         return self.weigh()

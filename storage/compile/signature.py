@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
+
+from graphdb.common.lazy import lazy
 
 ITEMS = {
     "b1": np.bool_, "i1": np.int8, "u1": np.uint8, "i4": np.int32, "u4": np.uint32, "i8": np.int64, "u8": np.uint64,
@@ -61,7 +62,7 @@ class Signature:
             raise ValueError(f"results are i8 or one b1, not {given}")
         return cls(parameters, results)
 
-    @cached_property
+    @lazy
     def variants(self) -> tuple[str, ...]:
         """What ``T`` may be: nothing (an empty name) where there is none."""
         return IDS if any(parameter.item == "T" for parameter in self.parameters) else ("",)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import BindError, NotSupportedError
+from graphdb.common.lazy import lazy
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.grammar import syntax as ast
 from graphdb.grammar.walk import replaced, walk
@@ -127,20 +127,20 @@ class Net:
     def __bool__(self) -> bool:
         return bool(len(self.removed) or len(self.added) or len(self.edges))
 
-    @cached_property
+    @lazy
     def facts(self) -> Ints:
         """The triples that came or went and are labels or properties."""
         rows = np.concatenate([self.removed, self.added])
         return rows[is_fact(rows, self.type_label)]
 
-    @cached_property
+    @lazy
     def labels(self) -> NetLabels:
         """The labels of all."""
         edges, facts = (_labels_of(rows) for rows in (np.concatenate(self.sides), self.facts))
         classes = self.facts[self.facts[:, 0] == (-1 if self.type_label is None else self.type_label), 2]
         return NetLabels(edges, facts, edges | facts | {*classes.tolist()}, bool(len(self.edges)))
 
-    @cached_property
+    @lazy
     def sides(self) -> tuple[Ints, Ints]:
         """The edges between resources that went, and those that came."""
         gone, come = (rows[~is_fact(rows, self.type_label)] for rows in (self.removed, self.added))
@@ -235,7 +235,7 @@ class DeltaQuery:
             frozenset(snapshot.names.edge_labels),
         )
 
-    @cached_property
+    @lazy
     def conditions(self) -> list[Hashable]:
         """By vertex of the pattern, what its candidates are known by; None where all vertices are."""
         found: list[Hashable] = []
@@ -245,7 +245,7 @@ class DeltaQuery:
             found.append(parts if any(parts) else None)
         return found
 
-    @cached_property
+    @lazy
     def negates(self) -> bool:
         """Whether a vertex may be a candidate for what it is not or has not."""
         return any(isinstance(part, ast.LabelNot) for info in self.bound.vertices for part in walk(tuple(info.labels)))
@@ -310,7 +310,7 @@ class DeltaQuery:
         """Whether its vertex may be any that there is: one without edges, of which no label is asked for."""
         return not self.pattern.edges and not any(map(asks_for_one, self.bound.vertices[0].labels))
 
-    @cached_property
+    @lazy
     def edge_labels(self) -> tuple[int, ...] | None:
         """Labels of the edges that matter to its matches; None for any edge between resources but ``rdf:type``."""
         found = [None if is_induced(self.pattern) else edge.labels for edge in self.pattern.edges]
