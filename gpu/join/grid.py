@@ -8,13 +8,13 @@ segments of whole lists are copied for each, and take more room (GridGraph; Zhu,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.lazy import lazy
 from graphdb.gpu.code.launch import Device
 from graphdb.gpu.data.graph import segment_offsets
 from graphdb.gpu.data.pinned import pinned_copy
@@ -64,13 +64,13 @@ class Grid:
         """How many ranges there are of either."""
         return len(self.bounds) - 1, len(self.others) - 1
 
-    @cached_property
+    @lazy
     def counts(self) -> Ints:
         """The elements of each block: int64 [ranges, ranges]."""
         ranges = self._ranges
         return np.stack([np.bincount(found, minlength=self.shape[1]) for found in map(ranges, *self._ends)])
 
-    @cached_property
+    @lazy
     def _own(self) -> Ints:
         """The bounds of the ranges of its vertices, as places in its offsets."""
         return within(self.partition, self.bounds)
@@ -92,7 +92,7 @@ class Grid:
         lengths = np.repeat(np.diff(self._own) + 1, self.shape[1]) * segment_offsets(self.partition).itemsize
         return lengths, self.counts.ravel() * self.partition.neighbours.itemsize
 
-    @cached_property
+    @lazy
     def window(self) -> int:
         """Bytes of the room for one block."""
         return int(window_sizes(self.parts).sum(axis=0).max())

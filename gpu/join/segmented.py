@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.lazy import lazy
 from graphdb.gpu.code.launch import Device
 from graphdb.gpu.data.graph import segment_offsets
 from graphdb.gpu.data.pinned import pinned
@@ -89,7 +89,7 @@ class Segmentation:
             (grid.row, grid.slot) for grid in self.grids
         }
 
-    @cached_property
+    @lazy
     def combinations(self) -> list[tuple[int, ...]]:
         """The combinations of ranges that matches may have.
 
@@ -102,7 +102,7 @@ class Segmentation:
 
         return combinations_of(self.slots, joined)
 
-    @cached_property
+    @lazy
     def moved(self) -> int:
         """Bytes that a run copies to the device, about."""
         chosen = np.array(self.combinations, np.int64).reshape(len(self.combinations), len(self.slots))
