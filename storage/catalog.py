@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from graphdb.common.duckdb.transactions import Transactions
 from graphdb.common.errors import StorageError
 from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD
+from graphdb.storage.arrays.sorted_sets import either
 from graphdb.storage.file.prepared_sql import execute, execute_script
 from graphdb.storage.file.verify import verify_labels
 from graphdb.storage.statistics.tables import readable
@@ -234,7 +235,7 @@ class Catalog:
         rows = execute(
             self._connection,
             "SELECT id, iri FROM _graphdb.resource WHERE id IN (SELECT unnest($ids)) AND NOT starts_with(iri, '_:')",
-            {"ids": np.union1d(below, above).tolist()},
+            {"ids": either(below, above).tolist()},
         ).fetchall()
         return below, above, {id: VertexLabel(id, iri, 0) for id, iri in rows}
 

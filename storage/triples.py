@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from graphdb.common.duckdb.fetch import batches, rows_of
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
 from graphdb.storage.arrays.arrow import values
+from graphdb.storage.arrays.sorted_sets import unique, without
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.file.verify import Ids, damaged, verify_counts
@@ -179,7 +180,7 @@ class TripleStore:
         """Those of some resources that are a subject, or an object of anything but ``rdf:type``: sorted."""
         sql = "SELECT DISTINCT {0} AS id FROM _graphdb.triple WHERE {0} IN (SELECT unnest($ids::BIGINT[]))"
         subjects = self._query(sql.format("subject"), {"ids": resources.tolist()})["id"]
-        others = np.setdiff1d(resources, subjects)
+        others = without(unique(resources), subjects)
         if not len(others):  # as most are a subject, no objects are read
             return np.sort(subjects)
         typed = -1 if self.type_label is None else self.type_label

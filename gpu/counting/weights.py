@@ -21,6 +21,7 @@ from graphdb.gpu.data.graph import address
 from graphdb.gpu.data.memory import DeviceMemory
 from graphdb.plan.checks import Relation
 from graphdb.plan.counting.programs import Bundle, Part, Weight
+from graphdb.storage.arrays.sorted_sets import both
 
 Ints = NDArray[np.int64]
 
@@ -45,7 +46,7 @@ def weights_of(parts: Iterable[Part]) -> set[Weight]:
 def candidates_of(weight: Weight, filters: tuple[Ints, ...]) -> Ints:
     """The candidates that pass all filters of a weight, as vertices; of one filter, its own array."""
     sets = sorted((filters[number] for number in weight.filters), key=len)
-    return reduce(lambda a, b: np.intersect1d(a, b, assume_unique=True), sets)
+    return reduce(both, sets)
 
 
 class _Reported:

@@ -21,6 +21,7 @@ from graphdb.cluster.partition_files import FORMAT, MANIFEST, Partitions, digest
 from graphdb.common.duckdb.fetch import rows_of
 from graphdb.common.errors import StorageError
 from graphdb.storage.arrays.arrow import values
+from graphdb.storage.arrays.sorted_sets import both, unique
 from graphdb.storage.graph.degree_sketch import DegreeSketch
 from graphdb.storage.graph.source import LabelStatistics
 
@@ -98,7 +99,7 @@ class PartitionSource:
         found = [np.empty(0, np.int64)]
         for label, subjects, objects in self.triples():
             found += [subjects] if label == self.type_label else [subjects, objects]
-        return np.intersect1d(resources, np.concatenate(found))
+        return both(resources, unique(np.concatenate(found)))
 
     def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
         """Labels, subjects and objects of all triples: label by label."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.plan.shares import Division
+from graphdb.storage.arrays.sorted_sets import unique
 
 POINTS = 1 << 12
 """Units, about, between which work is taken to be spread evenly."""
@@ -42,7 +43,7 @@ class WorkProfile:
         """By the expected work of each unit: float64 [units]."""
         work = np.append(0.0, np.cumsum(weights + 1e-9))
         heavy = np.searchsorted(work, np.linspace(0.0, work[-1], POINTS))
-        units = np.unique(np.concatenate([[0], heavy, [len(weights)]]))
+        units = unique(np.concatenate([[0], heavy, [len(weights)]]))
         return cls(units, work[units])
 
     def measured(self, shares: Sequence[tuple[int, int, float]]) -> WorkProfile:
@@ -53,7 +54,7 @@ class WorkProfile:
         [(0, 1), (1, 4)]
         """
         shares = sorted(shares)
-        units = np.unique(np.concatenate([self.units, [begin for begin, *_ in shares]]))
+        units = unique(np.concatenate([self.units, [begin for begin, *_ in shares]]))
         before, work = np.interp(units, self.units, self.work), np.zeros(len(units))
         done = 0.0
         for begin, end, seconds in shares:
@@ -62,7 +63,7 @@ class WorkProfile:
             work[first : last + 1] = done + part * (seconds / max(float(part[-1]), 1e-12))
             done += seconds
         if len(units) > 2 * POINTS:
-            chosen = np.unique(np.append(np.searchsorted(work, np.linspace(0.0, done, POINTS)), [0, len(units) - 1]))
+            chosen = unique(np.append(np.searchsorted(work, np.linspace(0.0, done, POINTS)), [0, len(units) - 1]))
             units, work = units[chosen], work[chosen]
         return WorkProfile(units, work)
 

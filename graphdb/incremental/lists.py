@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from graphdb.incremental import frame
 from graphdb.incremental.relations import ITSELF, Relation, Relations
 from graphdb.incremental.vertices import Vertices, bit
+from graphdb.storage.arrays.sorted_sets import unique, without
 from graphdb.storage.graph.pcsr import stable_order
 
 Ints = NDArray[np.int64]
@@ -177,7 +178,7 @@ class Lists:
             found = self._order[np.searchsorted(self._labels[self._order[:-1]], labels)]
             if np.array_equal(self._labels[found], labels):
                 return found
-        self._labels = np.concatenate([self._labels, np.setdiff1d(labels, self._labels)])
+        self._labels = np.concatenate([self._labels, without(unique(labels), self._labels)])
         self._order = np.argsort(self._labels)
         self._mark_labels()
         return self.number(labels)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.lazy import lazy
 from graphdb.pattern.graph import PatternEdge
+from graphdb.storage.arrays.sorted_sets import both
 from graphdb.storage.graph.source import TripleSource
 
 Ints = NDArray[np.int64]
@@ -117,7 +118,7 @@ class Relations:
     def disjoint(self, first: int, second: int) -> bool:
         """Whether two candidate sets have no vertex in common."""
         a, b = self.sets[first], self.sets[second]
-        return a is not None and b is not None and not len(np.intersect1d(a, b, assume_unique=True))
+        return a is not None and b is not None and not len(both(a, b))
 
     def edges(self, labels: tuple[int, ...] | None) -> tuple[Ints, Ints, Ints]:
         """Return labels, subjects and objects of the data edges with one of some labels."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.incremental.relations import Relations
+from graphdb.storage.arrays.sorted_sets import unique
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -155,7 +156,7 @@ class Vertices:
 
     def leave(self, candidate_set: int, numbers: Ints) -> None:
         """Have vertices, by their numbers, be in a candidate set no longer."""
-        numbers = np.unique(numbers)
+        numbers = unique(numbers)
         self.state += 1
         self._before.ends.append((numbers, self.ends[numbers]))
         self.ends[numbers] &= ~self._ends_of(candidate_set, literal=False)
@@ -164,9 +165,9 @@ class Vertices:
         """Have vertices be in a candidate set, and return their numbers."""
         parts = []
         self.state += 1
-        unique = np.unique(vertices)
-        self.inner(unique)  # which raises an error where they are none
-        for kind, own in enumerate((unique[unique < self.resources], unique[unique >= self.resources])):
+        each = unique(vertices)
+        self.inner(each)  # which raises an error where they are none
+        for kind, own in enumerate((each[each < self.resources], each[each >= self.resources])):
             ends, own = self._ends_of(candidate_set, kind == 1), own - self.resources * kind
             unknown = own[self._numbers[kind][own] == 0]
             if len(unknown):

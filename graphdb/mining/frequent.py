@@ -26,6 +26,7 @@ from graphdb.mining.patterns import NAMES, Pattern
 from graphdb.pattern.graph import Clause, PatternEdge, PatternGraph, PatternVertex
 from graphdb.plan.domains import EDGES, PLACES, DomainSearch, LabelledLists
 from graphdb.plan.passes.pipeline import make_plan
+from graphdb.storage.arrays.sorted_sets import unique
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 
@@ -214,7 +215,7 @@ class Miner:
         first = labels[offsets[graph.source[edge]] + rank // np.maximum(width, 1), 1]
         second = labels[offsets[graph.target[edge]] + rank % np.maximum(width, 1), 1]
         names, kinds = len(graph.vertex_labels), len(graph.edge_labels)
-        keys = np.unique((first * kinds + graph.label[edge]) * names + second)
+        keys = unique((first * kinds + graph.label[edge]) * names + second)
         return np.stack([keys // names // kinds, keys // names % kinds, keys % names], axis=1)
 
     def _larger(self, level: list[Shapes], additions: Additions) -> list[Shapes]:

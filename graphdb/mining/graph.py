@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphdb.common.lazy import lazy
 from graphdb.plan.extension import Adjacency
+from graphdb.storage.arrays.sorted_sets import unique
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.derived.orientation import Oriented, by_degree
@@ -242,7 +243,7 @@ def _adjacency(
     owner, other, code = _sorted(n, 2 * labels, owner, other, code)
     first = np.flatnonzero(_new(owner, other))
     sizes = np.diff(np.append(first, len(owner)))
-    used = np.unique(code[first]) if labels > 1 else np.flatnonzero(np.bincount(code[first], minlength=2))
+    used = unique(code[first]) if labels > 1 else np.flatnonzero(np.bincount(code[first], minlength=2))
     state = np.searchsorted(used, code[first])
     codes = [(int(kind),) for kind in used]
     for i in range(1, int(sizes.max(initial=1))):  # the edges of pairs that have several, one more at a time
@@ -278,5 +279,5 @@ def _labelled(ids: Ints, given: tuple[ArrayLike, ArrayLike] | None) -> tuple[Int
     bare = np.flatnonzero(without)
     place, labels = np.concatenate([place, bare]), np.concatenate([labels, np.full(len(bare), -1)])
     names, index = np.unique(labels, return_inverse=True)
-    keys = np.unique(place.astype(np.int64) * len(names) + index.reshape(-1))
+    keys = unique(place.astype(np.int64) * len(names) + index.reshape(-1))
     return names, np.stack(np.divmod(keys, max(len(names), 1)), axis=1)

@@ -37,6 +37,7 @@ from graphdb.plan.extension import Extender
 from graphdb.plan.joint import JointCount
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
+from graphdb.storage.arrays.sorted_sets import unique
 
 Ints = NDArray[np.int64]
 
@@ -349,7 +350,7 @@ def _divided(graph: MiningGraph, size: int, limits: Limits) -> list[_Pairs]:
     work = (reached * (1 - second.parents / max(len(graph), 1))) ** (size - 2)
     ends = np.cumsum(work + 1e-9)
     cuts = np.searchsorted(ends, ends[-1] * np.arange(1, _SHARES * limits.threads) / (_SHARES * limits.threads))
-    bounds = np.unique([0, *cuts, len(work)]).tolist()
+    bounds = unique([0, *cuts, len(work)]).tolist()
     parts = np.diff(np.append(0.0, ends)[bounds]) / ends[-1]
     return [
         _Pairs(EmbeddingTable("vertex", (first, Column(second.values[a:b], second.parents[a:b]))), float(part))

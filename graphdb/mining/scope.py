@@ -16,6 +16,7 @@ from graphdb.mining.graph import MiningGraph
 from graphdb.mining.limits import Limits
 from graphdb.relational.snapshot import Snapshot
 from graphdb.storage.arrays.arrow import values
+from graphdb.storage.arrays.sorted_sets import unique
 
 Ints = NDArray[np.int64]
 Words = Sequence[Sequence[Word]]
@@ -150,7 +151,7 @@ def _labels_of_vertices(snapshot: Snapshot, classes: tuple[int, ...] | None) -> 
     below = {label: names.under(label) for label in wanted}
     if classes is None and all(len(under) == 1 for under in below.values()):
         return vertices, labels
-    found = [(np.unique(vertices[np.isin(labels, under)]), label) for label, under in below.items()]
+    found = [(unique(vertices[np.isin(labels, under)]), label) for label, under in below.items()]
     return (
         np.concatenate([np.empty(0, np.int64), *(members for members, _ in found)]),
         np.repeat(np.array([label for _, label in found], np.int64), [len(members) for members, _ in found]),

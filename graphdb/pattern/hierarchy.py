@@ -39,7 +39,7 @@ class Hierarchy:
                 start, end = (np.searchsorted(self._above, frontier, side) for side in ("left", "right"))
                 length = end - start
                 at = np.repeat(start - (np.cumsum(length) - length), length) + np.arange(length.sum())
-                frontier = np.setdiff1d(self._below[at], known)
+                frontier = np.array(sorted({*self._below[at].tolist()} - {*known.tolist()}), np.int64)
                 known = np.concatenate([known, frontier])
             found = self._under[label] = (label, *sorted(known[1:].tolist()))
         return found

@@ -19,7 +19,7 @@ from graphdb.common.lazy import lazy
 from graphdb.plan.executor import Block, Control, Executor
 from graphdb.plan.joint import JointCount
 from graphdb.plan.physical import CliqueCount, PhysicalPlan, VertexStep
-from graphdb.storage.arrays.sorted_sets import places
+from graphdb.storage.arrays.sorted_sets import places, unique
 from graphdb.storage.graph.pcsr import Partition
 
 Unit = Literal["roots", "ranks", "vertices"]
@@ -98,8 +98,8 @@ class Division:
             left -= each * workers
         ends = np.append(0.0, np.cumsum(self.weights + 1e-9))
         bounds = np.searchsorted(ends, ends[-1] * (np.cumsum(sizes) - 1e-9), side="left")
-        bounds = np.unique(np.clip(np.append(bounds, self.units), 0, self.units))
-        cuts = list(pairwise(np.unique(np.append(0, bounds)).tolist()))
+        bounds = unique(np.clip(np.append(bounds, self.units), 0, self.units))
+        cuts = list(pairwise(unique(np.append(0, bounds)).tolist()))
         return cuts, [float(ends[end] - ends[begin]) / float(ends[-1]) for begin, end in cuts]
 
     def cuts(self, wanted: int) -> list[tuple[int, int]]:

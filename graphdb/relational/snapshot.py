@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.duckdb.out_of_range import OutOfRange
 from graphdb.common.values.terms import Kind
@@ -27,6 +25,7 @@ from graphdb.sql.from_clause import NAMES_VIEW, Beside, Deleted, Rows
 from graphdb.sql.long_texts import SHORTEST, LongTexts, is_long
 from graphdb.sql.parameters import Parameters
 from graphdb.storage.arrays.arrow import names_table
+from graphdb.storage.arrays.sorted_sets import unique
 from graphdb.storage.catalog import PREFIXES, Catalog, EdgeLabel, VertexLabel
 from graphdb.storage.dictionary.terms import names_ahead, term_counts
 from graphdb.storage.file.prepared_sql import execute
@@ -295,7 +294,7 @@ def _without(connection: Connection, labels: frozenset[int], where: str) -> froz
 def _classes_above(catalog: Catalog) -> list[str]:
     """The classes that others are below."""
     _, above, classes = catalog.subclasses()
-    return [classes[id].iri for id in np.unique(above).tolist() if id in classes]
+    return [classes[id].iri for id in unique(above).tolist() if id in classes]
 
 
 def _show(connection: Connection, names: Names) -> None:

@@ -14,6 +14,7 @@ from graphdb.common.values.temporal_python import to_python
 from graphdb.common.values.types import MEMBERS, Base, Type, tidied
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.python_values import pylist
+from graphdb.storage.arrays.sorted_sets import unique
 
 _YEARS = [int(np.datetime64(year, "us").astype(np.int64)) for year in ("0001-01-01", "10000-01-01")]
 """The microseconds since 1970 where Python's calendar begins and ends."""
@@ -65,7 +66,7 @@ def _moments(column: arrow.Array) -> list[Any]:
     moments, offsets = (column.field(name) for name in ("moment", "offset"))
     there = column.is_valid() & moments.is_valid()
     clocks, shifts = (np.where(there, plain(part), 0).astype(np.int64) for part in (moments, offsets))
-    zones = {offset: timezone(timedelta(seconds=offset)) for offset in np.unique(shifts).tolist()}
+    zones = {offset: timezone(timedelta(seconds=offset)) for offset in unique(shifts).tolist()}
     shown = clocks + shifts * 1_000_000
     if moments.type.unit != "us" or not bool(((shown >= _YEARS[0]) & (shown < _YEARS[1])).all()):
         return _far_moments(moments, offsets, zones)

@@ -16,6 +16,7 @@ import numpy as np
 
 from graphdb.common import render
 from graphdb.common.config import cores
+from graphdb.storage.arrays.small_joins import distinct
 
 if TYPE_CHECKING:
     from graphdb.database import Database
@@ -70,7 +71,7 @@ def graph(vertices: int = VERTICES, edges: int = EDGES) -> np.ndarray[Any, np.dt
     """Return the edges of the graph: int64[n, 2], each once, without loops."""
     draw = np.random.default_rng(SEED)
     ends = (vertices * draw.random((edges * 5 // 4, 2)) ** 2).astype(np.int64)  # small numbers come more often
-    ends = np.unique(ends[ends[:, 0] != ends[:, 1]], axis=0)
+    ends = distinct(ends[ends[:, 0] != ends[:, 1]])
     return draw.permutation(ends)[:edges]
 
 

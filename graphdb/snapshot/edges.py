@@ -30,6 +30,7 @@ from graphdb.snapshot.properties import PropertyColumn
 from graphdb.storage.arrays.arrow import table_of
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.small_joins import among, listed_rows
+from graphdb.storage.arrays.sorted_sets import unique
 from graphdb.storage.arrays.texts import taken
 from graphdb.storage.file.verify import verify_kinds
 from graphdb.storage.graph.changes import Changes
@@ -407,7 +408,7 @@ class Edges:
         known = edges[edges >= 0]
         if not len(known):
             return None
-        starts, ends = (np.unique(self._store.to_terms(each[known])).tolist() for each in (table.starts, table.ends))
+        starts, ends = (unique(self._store.to_terms(each[known])).tolist() for each in (table.starts, table.ends))
         where = f"{_VALUES_OF.format(int(key))} AND label IN ({_listed(labels)})"
         some = " AND subject IN (SELECT unnest($starts::BIGINT[])) AND object IN (SELECT unnest($ends::BIGINT[]))"
         rows = self._read(where + some, {"starts": starts, "ends": ends})
@@ -418,7 +419,7 @@ class Edges:
         at[edges >= 0] = place
         if not len(wanted := rows.values[at[there := at >= 0]]):
             return None
-        same_sql = f"SELECT unnest([{', '.join(map(str, np.unique(wanted).tolist()))}])"
+        same_sql = f"SELECT unnest([{', '.join(map(str, unique(wanted).tolist()))}])"
         standing = np.full(len(at), -1, np.int64)
         value_sql = self._value_sql(key, self.column(key).type)
         standing[there], found = read_values(self._connection, wanted, same_sql, value_sql)

@@ -29,6 +29,7 @@ from graphdb.common.values.terms import LITERAL_BASE, Kind
 from graphdb.common.values.types import INT64
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.small_joins import in_list
+from graphdb.storage.arrays.sorted_sets import unique
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.prepared_sql import execute
 from graphdb.storage.graph.changes import Changes
@@ -161,7 +162,7 @@ class KeyIndexes:
             else:
                 sql = f"{triples} JOIN _graphdb.literal l ON l.id = t.object WHERE t.label = ? AND l.integer IN (?)"
                 found = execute(raw, sql, [label.id, *(integers or [None])]).fetchnumpy()["subject"]
-        return np.unique(np.asarray(found, np.int64))
+        return unique(np.asarray(found, np.int64))
 
     def follow(self, former: KeyIndexes, changes: Iterable[Changes]) -> None:
         """Take over the indexes of an earlier state; ``former`` is not to be used any more."""
@@ -279,7 +280,7 @@ class KeyIndex:
         if self._lost:
             found = found[np.array([vertex not in self._lost for vertex in found.tolist()], bool)]
         if since := self._since.get(value):
-            found = np.unique(np.append(found, since))
+            found = unique(np.append(found, since))
         return found
 
     def find_numbers(self, connection: Connection, numbers: Sequence[Any]) -> Ids | None:
@@ -288,7 +289,7 @@ class KeyIndex:
         values = self._known.values
         if not isinstance(values, np.ndarray) or self._lost or self._since:
             return None
-        wanted = np.unique(np.array(numbers, values.dtype))
+        wanted = unique(np.array(numbers, values.dtype))
         begins, ends = (np.searchsorted(values, wanted, side) for side in ("left", "right"))
         first = np.append(True, begins[1:] != ends[:-1])  # of values that stand one after the other
         runs = zip(begins[first].tolist(), ends[np.append(first[1:], True)].tolist(), strict=True)

@@ -21,6 +21,7 @@ from graphdb.common.values.types import Base, Type, bases_of_kinds
 from graphdb.snapshot.property_arrays import PropertyArrays
 from graphdb.snapshot.property_types import exact_only, most_reread
 from graphdb.storage.arrays.arrow import values
+from graphdb.storage.arrays.sorted_sets import unique
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.file.verify import Ids
 from graphdb.storage.graph.changes import Changes
@@ -158,7 +159,7 @@ class Properties(PropertyArrays):
             return self._joined(label, ids)
         self._looks[label.id] += 1
         wanted = values(ids.drop_null()).astype(np.int64, copy=False)
-        return self._looked_up(label, np.unique(wanted)).gather(ids)
+        return self._looked_up(label, unique(wanted)).gather(ids)
 
     def _joined(self, label: EdgeLabel, ids: arrow.Array | arrow.ChunkedArray) -> arrow.ChunkedArray:
         """Return what :meth:`gather` does, by a join: DuckDB has the values, on disk where they are too many."""

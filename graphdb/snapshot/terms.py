@@ -23,6 +23,7 @@ from graphdb.common.values.terms import LITERAL_BASE, VALUE_SQL, Kind
 from graphdb.common.values.types import AS_WRITTEN, tidied
 from graphdb.storage.arrays.arrow import values as plain
 from graphdb.storage.arrays.python_values import pylist
+from graphdb.storage.arrays.sorted_sets import unique
 from graphdb.storage.arrays.texts import taken
 from graphdb.storage.file.verify import verify_kinds
 from graphdb.storage.triples import TripleStore
@@ -136,7 +137,7 @@ class Lookup:
         if (kinds == kinds[0]).all():
             return self._values(Kind(int(kinds[0])), ids)
         found = np.empty(len(ids), object)
-        for kind in np.unique(kinds).tolist():
+        for kind in unique(kinds).tolist():
             at = np.flatnonzero(kinds == kind)
             found[at] = np.fromiter(self._values(Kind(kind), ids[at]), object, len(at))
         values: list[Any] = found.tolist()

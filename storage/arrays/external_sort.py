@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.storage.arrays.sorted_sets import unique
 from graphdb.storage.arrays.spill import SpillArray, SpillFile, merge_runs
 
 Codes = NDArray[np.uint32]
@@ -253,7 +254,7 @@ class _Merged:
     def __init__(self, runs: Sequence[_Run], room: int) -> None:
         self._runs = runs
         self._room = room
-        self.labels = np.unique(np.concatenate([run.labels for run in runs]))
+        self.labels = unique(np.concatenate([run.labels for run in runs]))
         self.counts = np.zeros(len(self.labels), np.int64)
         for run in runs:
             self.counts[np.searchsorted(self.labels, run.labels)] += np.diff(run.ends)

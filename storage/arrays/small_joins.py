@@ -72,12 +72,7 @@ def summed(keys: Ints, values: Ints, *, all: bool = False) -> tuple[Ints, Ints]:
 
 
 _LISTED = 64
-"""Numbers, or rows, up to which Python sorts them sooner than NumPy begins."""
-
-
-def each_number(numbers: Ints) -> Ints:
-    """Return the different ones of some integers, sorted."""
-    return np.array(sorted(set(numbers.tolist())), np.int64) if len(numbers) <= _LISTED else np.unique(numbers)
+"""Rows up to which Python sorts them sooner than NumPy begins."""
 
 
 def distinct(rows: Ints) -> Ints:

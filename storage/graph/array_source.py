@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from graphdb.storage.arrays.sorted_sets import both, unique
 from graphdb.storage.graph.degree_sketch import DegreeSketch
 from graphdb.storage.graph.source import LabelStatistics
 
@@ -61,7 +62,7 @@ class ArraySource:
         """Those of some resources that are a subject, or an object of anything but ``rdf:type``."""
         labels, subjects, objects = self._triples
         typed = -1 if self.type_label is None else self.type_label
-        return np.intersect1d(resources, np.concatenate([subjects, objects[labels != typed]]))
+        return both(resources, unique(np.concatenate([subjects, objects[labels != typed]])))
 
     def triples(self) -> Iterator[tuple[int | Ints, Ints, Ints]]:
         """Labels, subjects and objects of all triples: one piece."""
@@ -137,7 +138,7 @@ class ArraySource:
             s, o = self.edges(self.type_label)
             ends = self.edges(label)[direction]
             ends = ends[np.isin(ends, s[o == class_id])]
-            self._classes[key] = (len(ends), len(np.unique(ends)))
+            self._classes[key] = (len(ends), len(unique(ends)))
         return self._classes[key]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
-from graphdb.storage.arrays.sorted_sets import joined, without
+from graphdb.storage.arrays.sorted_sets import joined, unique, without
 from graphdb.storage.file.prepared_sql import execute
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def moved_column(column: NDArray[Any], before: Sizes, now: Sizes) -> NDArray[Any
 def subjects_of(changes: Iterable[Changes], label: int | None) -> Ints:
     """The subjects of what came and went of an edge label: sorted."""
     rows = [rows[rows[:, 0] == label, 1] for change in changes for rows in (change.removed, change.added)]
-    return np.unique(np.concatenate([np.empty(0, np.int64), *rows]))
+    return unique(np.concatenate([np.empty(0, np.int64), *rows]))
 
 
 def ends_of(changes: Iterable[Changes], label: int, direction: str, resources: int) -> Ints:
@@ -148,7 +148,7 @@ def ends_of(changes: Iterable[Changes], label: int, direction: str, resources: i
             found += [] if direction == "in" else [subject]
             vertex = np.where(object >= LITERAL_BASE, object - LITERAL_BASE + resources, object)
             found += [] if direction == "out" else [vertex]
-    return np.unique(np.concatenate(found))
+    return unique(np.concatenate(found))
 
 
 def members(vertices: Ints, class_id: int, type_label: int | None, changes: Iterable[Changes]) -> Ints:
@@ -158,9 +158,9 @@ def members(vertices: Ints, class_id: int, type_label: int | None, changes: Iter
             rows[(rows[:, 0] == type_label) & (rows[:, 2] == class_id), 1] for rows in (change.removed, change.added)
         )
         if len(gone):
-            vertices = without(vertices, np.unique(gone))
+            vertices = without(vertices, unique(gone))
         if len(come):
-            vertices = joined(vertices, np.unique(come))
+            vertices = joined(vertices, unique(come))
     return vertices
 
 
@@ -174,9 +174,9 @@ def grown(
     doubtful = [np.empty(0, np.int64)]
     for change in changes:
         doubtful += _ends(change.removed, type_label)
-        universe = joined(universe, np.unique(np.concatenate(_ends(change.added, type_label))))
-    asked = np.unique(np.concatenate(doubtful))
-    return without(universe, np.setdiff1d(asked, occurring(asked))) if len(asked) else universe
+        universe = joined(universe, unique(np.concatenate(_ends(change.added, type_label))))
+    asked = unique(np.concatenate(doubtful))
+    return without(universe, without(asked, occurring(asked))) if len(asked) else universe
 
 
 def _ends(triples: Ints, type_label: int | None) -> list[Ints]:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphdb.storage.arrays.sorted_sets import both, each_once
+from graphdb.storage.arrays.sorted_sets import both, each_once, unique
 from graphdb.storage.graph.changes import Changes, ends_of, moved_column, subjects_of
 from graphdb.storage.graph.degree_sketch import OUT, DegreeSketch
 from graphdb.storage.graph.derived.closure import (
@@ -231,7 +231,7 @@ class DataGraph(DerivedStructures):
             near = back.neighbours_of_all(retyped, len(back.neighbours) // _MENDED)
             if near is None:
                 return None
-            concerned = np.unique(np.concatenate([concerned, near]))
+            concerned = unique(np.concatenate([concerned, near]))
         types = self.partition(typed, "out") if typed else None
         edges = self.partition((label,), direction)
         return mend_column(moved_column(column, before, self.sizes), edges, types, concerned, self.resources)

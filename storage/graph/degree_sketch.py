@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.storage.arrays.sorted_sets import unique
+
 Ints = NDArray[np.int64]
 
 OUT, IN = 0, 1
@@ -33,7 +35,7 @@ class DegreeSketch:
         exact = degrees.astype(np.float64)
         number = np.frexp(exact)[1] - 1
         sums = [np.bincount(number, weights) for weights in (None, exact, exact * exact)]
-        rows = np.stack(sums, axis=1)[np.unique(number)].tolist() if len(degrees) else []
+        rows = np.stack(sums, axis=1)[unique(number)].tolist() if len(degrees) else []
         return cls(tuple((n, e, q) for n, e, q in rows))
 
     @classmethod

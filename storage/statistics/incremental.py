@@ -21,7 +21,6 @@ from graphdb.storage.arrays import small_joins
 from graphdb.storage.arrays.small_joins import (
     Ints,
     among,
-    each_number,
     equal,
     in_list,
     listed_rows,
@@ -30,6 +29,7 @@ from graphdb.storage.arrays.small_joins import (
     rows_of_columns,
     summed,
 )
+from graphdb.storage.arrays.sorted_sets import unique
 from graphdb.storage.dictionary.literal_kinds import Kinds
 from graphdb.storage.file.prepared_sql import Insertions, execute
 from graphdb.storage.graph.changes import Changes, Counted
@@ -78,7 +78,7 @@ def there(connection: duckdb.DuckDBPyConnection, triples: Ints, cached: KnownSta
         sql = f"SELECT {same} FROM _graphdb.triple SEMI JOIN {wanted} AS given USING ({same})"
         return rows_of(execute(connection, sql, given))
     # Columns by themselves, which DuckDB looks for sooner than for rows: what else they find is left out.
-    listed = [in_list(each_number(column)) for column in triples.T]
+    listed = [in_list(unique(column)) for column in triples.T]
     where = " AND ".join(f"{name} IN ({places})" for name, (places, _) in zip(_TRIPLE, listed, strict=True))
     values = [value for _, column in listed for value in column]
     found = rows_of(execute(connection, f"SELECT {', '.join(_TRIPLE)} FROM _graphdb.triple WHERE {where}", values))
@@ -162,7 +162,7 @@ def change(
 
 def _counts(known: StatisticsLookup, changes: Changes) -> Counts:
     """Count what triples change that came and went."""
-    labels = each_number(np.concatenate([changes.added[:, 0], changes.removed[:, 0]]))
+    labels = unique(np.concatenate([changes.added[:, 0], changes.removed[:, 0]]))
     before = known.edge_labels(labels)
     touched = _touched(known, changes, before[:, [2, 3, 0]])
     kinds = known.kinds(_asked_kinds(touched, changes.removed), *_only_kinds(touched, labels, before[:, 6]))
@@ -275,7 +275,7 @@ def _pairs(known: StatisticsLookup, touched: _Touched, changes: Changes) -> tupl
     t = touched
     come, gone = known.labels_in(changes.added), known.labels_in(changes.removed)
     common = known.labelled(t.vertex[t.moved] if not len(come) + len(gone) else t.vertex, come, gone)
-    old = each_number(np.concatenate([come, gone])[:, 0])
+    old = unique(np.concatenate([come, gone])[:, 0])
     if not len(common) + len(come) + len(gone):  # none of them has a label
         return np.empty((0, 3), np.int64), np.empty((0, 2), np.int64)
     here = degrees = rows_of_columns(t.label, t.direction, t.vertex, t.before, t.after)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays import small_joins
-from graphdb.storage.arrays.small_joins import Ints, among, each_number, in_list, looked_up, rows_of
-from graphdb.storage.arrays.sorted_sets import places
+from graphdb.storage.arrays.small_joins import Ints, among, in_list, looked_up, rows_of
+from graphdb.storage.arrays.sorted_sets import places, unique
 from graphdb.storage.dictionary.literal_kinds import Kinds
 from graphdb.storage.file.prepared_sql import Insertions, execute
 from graphdb.storage.graph.changes import Counted
@@ -213,7 +213,7 @@ class StatisticsLookup:
 
     def kinds(self, vertices: Ints, told: Ints = _NO_IDS, bits: Ints = _NO_IDS) -> KindBits:
         """Find out the kinds of the literals among some vertices; of some that are ``told``, they are known as bits."""
-        literals = each_number(vertices[vertices >= LITERAL_BASE])
+        literals = unique(vertices[vertices >= LITERAL_BASE])
         known, kinds = np.zeros(len(literals), bool), np.zeros(len(literals), np.int64)
         if self._kinds is not None:
             known, kinds = self._kinds.of(literals)
@@ -312,7 +312,7 @@ class StatisticsLookup:
 
         ``come`` and ``gone`` are those that the change gives and takes.
         """
-        asked = each_number(vertices[(vertices < LITERAL_BASE) & ~self.fresh(vertices)])
+        asked = unique(vertices[(vertices < LITERAL_BASE) & ~self.fresh(vertices)])
         if not len(asked):
             return np.empty((0, 2), np.int64)
         objects = self._objects(asked.tolist(), come, gone)

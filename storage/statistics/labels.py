@@ -25,9 +25,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE
+from graphdb.storage.arrays.sorted_sets import unique
 from graphdb.storage.dictionary.terms import Ids
 from graphdb.storage.file.prepared_sql import execute, has_rows
 from graphdb.storage.graph.degree_sketch import IN, OUT
@@ -197,7 +196,7 @@ def refresh(connection: duckdb.DuckDBPyConnection, labels: Ids) -> None:
 
     Runs in the caller's transaction.
     """
-    chosen = {"labels": np.unique(labels).tolist()}
+    chosen = {"labels": unique(labels).tolist()}
     tables.merge_log(connection)
     known = known_pairs(connection)
     for table, key in (("edge_label", "id"), ("degree", "label"), ("label_pair", "label")):

@@ -26,6 +26,7 @@ from graphdb.common.arrow import numbers
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.arrow import ArrowViews
 from graphdb.storage.arrays.batch import LITERAL, Batch, Edges, Ids, Terms, Texts, ids
+from graphdb.storage.arrays.sorted_sets import either
 from graphdb.storage.dictionary.terms import Numbering, term_counts
 from graphdb.storage.file.prepared_sql import execute, has_rows
 from graphdb.storage.graph.changes import MOST, Changes
@@ -180,12 +181,12 @@ class Appender:
 
     def add_ids(self, subjects: Ids, labels: Ids, objects: Ids) -> None:
         """Stage triples of term ids (int64[triples] each)."""
-        self._labels = np.union1d(self._labels, labels)
+        self._labels = either(self._labels, labels)
         self._stage("triple", [subjects, labels, objects])
 
     def add_quads(self, subjects: Ids, labels: Ids, objects: Ids, graphs: Ids) -> None:
         """Stage triples in named graphs (int64[quads] each)."""
-        self._labels = np.union1d(self._labels, labels)
+        self._labels = either(self._labels, labels)
         self._stage("quad", [subjects, labels, objects, graphs])
 
     def add_reifiers(self, reifiers: Ids, subjects: Ids, labels: Ids, objects: Ids, graphs: Ids) -> None:

@@ -41,6 +41,7 @@ from graphdb.plan.executor import Control
 from graphdb.plan.passes.pipeline import make_plan
 from graphdb.plan.physical import PhysicalPlan
 from graphdb.relational.query import QueryRun
+from graphdb.storage.arrays.sorted_sets import unique
 from graphdb.storage.graph.array_source import ArraySource
 from graphdb.storage.graph.data_graph import DataGraph
 from tests.benchmarks import campus
@@ -218,10 +219,14 @@ def _labelled_plan(name: str, on_device: bool) -> PhysicalPlan:
     """Triangles of an R-MAT graph, drawn on the device or on the host, whose edges have one of two labels and a
     direction.
     """
-    vertices, u, v = (drawn_there if on_device else rmat)(int(name.removeprefix("rmat")), 16)
-    keys = np.unique(np.minimum(u, v) * vertices + np.maximum(u, v))
-    low, high = (cells[keys // vertices != keys % vertices] for cells in (keys // vertices, keys % vertices))
-    graph = DataGraph(ArraySource(low, vertices + (low + high) % 2, high, vertices + 2))
+    if on_device:
+        vertices, low, high = drawn_there(int(name.removeprefix("rmat")), 16)
+    else:
+        vertices, u, v = rmat(int(name.removeprefix("rmat")), 16)
+        low, high = np.divmod(unique(np.minimum(u, v)[u != v] * vertices + np.maximum(u, v)[u != v]), vertices)
+    labels = (low + high) % 2
+    order = np.concatenate([np.flatnonzero(labels == label) for label in (0, 1)])  # by label, as they are stored
+    graph = DataGraph(ArraySource(low[order], vertices + labels[order], high[order], vertices + 2))
     drawn = counted([(0, 1), (1, 2), (0, 2)], vertices, MatchMode.DIFFERENT_NODES)
     of = zip(drawn.edges, (0, 1, 1), strict=True)
     drawn = replace(drawn, edges=tuple(replace(e, labels=(vertices + label,), directed=True) for e, label in of))

@@ -52,6 +52,19 @@ _WITHIN = ("body", "orelse", "finalbody", "handlers", "cases")
 """The fields of statements that hold others."""
 
 
+def test_integers_are_sorted_where_numpy_would_hash_them() -> None:
+    """``sorted_sets.unique`` says why."""
+    called = re.compile(r"np\.(union1d|intersect1d|setdiff1d|setxor1d|unique)\((.*)")
+    hashing = [
+        f"{path}: {line.strip()}"
+        for path in _sources()
+        for line in path.read_text(encoding="utf-8").splitlines()
+        for name, given in called.findall(line)
+        if name != "unique" or not re.search(r"return_|axis=", given)
+    ]
+    assert not hashing
+
+
 def test_version_is_written_once() -> None:
     assert graphdb.__version__ == __version__
     assert re.fullmatch(r"\d+\.\d+\.\d+([ab.].*)?", __version__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graphdb.storage.arrays.sorted_sets import both, each_once, looked_up
+from graphdb.storage.arrays.sorted_sets import both, each_once, either, looked_up, unique, without
 
 
 @pytest.mark.parametrize("span", [1, 10, 1000, 10**6, 10**12])
@@ -48,3 +48,15 @@ def test_numbers_are_looked_up_by_a_table_or_a_search() -> None:
             known = {number: place for place, number in enumerate(numbers.tolist())}
             assert there.tolist() == [number in known for number in wanted.tolist()]
             assert at[there].tolist() == [known[number] for number in wanted.tolist() if number in known]
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_sets_of_integers_are_those_of_python(dtype: type) -> None:
+    dice = np.random.default_rng(7)
+    for size, other, span in [(0, 0, 9), (0, 3, 9), (1, 0, 9), (5, 5, 3), (200, 300, 10**6), (900, 20, 40)]:
+        left, right = (dice.integers(-span, span, many).astype(dtype) for many in (size, other))
+        assert unique(left).tolist() == sorted(set(left.tolist()))
+        assert unique(left).dtype == dtype
+        assert either(left, right).tolist() == sorted({*left.tolist(), *right.tolist()})
+        assert without(unique(left), right).tolist() == sorted(set(left.tolist()) - set(right.tolist()))
+    assert unique([3, 1, 3]).tolist() == unique(np.array([[3, 1], [1, 3]])).tolist() == [1, 3]

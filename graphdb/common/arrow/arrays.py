@@ -367,7 +367,8 @@ def gathered(data: NDArray[np.uint8], begins: NDArray[np.int64], offsets: NDArra
     if total <= _GATHERED:
         return data[np.repeat(shift, np.diff(offsets)) + np.arange(total)]
     found = np.empty(total, np.uint8)
-    starts = np.unique(np.searchsorted(offsets, np.arange(0, total, _GATHERED), side="right") - 1)
+    starts = np.searchsorted(offsets, np.arange(0, total, _GATHERED), side="right") - 1
+    starts = starts[np.append(True, starts[1:] != starts[:-1])]
     for first, last in zip(starts.tolist(), [*starts[1:].tolist(), len(begins)], strict=True):
         begin, end = int(offsets[first]), int(offsets[last])
         if last == first + 1:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from graphdb.common.errors import ExecutionError
 from graphdb.execute.paths.path_rows import PathRows, of_one_length
 from graphdb.execute.paths.traversal import BUDGET, FAR, Traversal
+from graphdb.storage.arrays.sorted_sets import unique
 from graphdb.storage.graph.pcsr import Partition
 
 Ints = NDArray[np.int64]
@@ -236,5 +237,5 @@ class BreadthFirstSearch:
 
 def _by_length(ends: Ints, lengths: NDArray[np.int32]) -> Iterator[tuple[int, Ints]]:
     """Yield each length with those of some vertices that have it."""
-    for length in np.unique(lengths).tolist():
+    for length in unique(lengths).tolist():
         yield length, ends[lengths == length]

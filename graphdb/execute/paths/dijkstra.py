@@ -18,6 +18,7 @@ from graphdb.execute.paths.path_rows import PathRows
 from graphdb.execute.paths.traversal import BUDGET
 from graphdb.plan.executor import Control
 from graphdb.plan.paths import MAY_GO_BACK, Ends, PathStep, Weighted
+from graphdb.storage.arrays.sorted_sets import unique
 from graphdb.storage.graph.pcsr import stable_order
 
 Ints = NDArray[np.int64]
@@ -172,7 +173,7 @@ class CheapestPaths:
 
     def between(self, sources: Ints, targets: Ints) -> Iterator[PathRows]:
         """Yield the paths between pairs of ends: int64 [pairs] each, the pairs all different."""
-        backwards = len(np.unique(targets)) < len(np.unique(sources))
+        backwards = len(unique(targets)) < len(unique(sources))
         starts, ends = (targets, sources) if backwards else (sources, targets)
         order = np.argsort(starts, kind="stable")
         starts, ends = starts[order], ends[order]
@@ -227,7 +228,7 @@ class CheapestPaths:
         """Return which vertices of the weighted edges some are."""
         at = np.searchsorted(self._vertices, ends)
         at[at == len(self._vertices)] = 0
-        return np.unique(at[self._vertices[at] == ends])
+        return unique(at[self._vertices[at] == ends])
 
     def _only(self, vertex: int) -> NDArray[np.bool_]:
         wanted = np.zeros(len(self._vertices), np.bool_)

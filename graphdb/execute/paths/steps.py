@@ -19,6 +19,7 @@ from graphdb.execute.paths.path_rows import BLOCK, PathRows, gathered
 from graphdb.execute.paths.traversal import BUDGET, Traversal
 from graphdb.plan.executor import Control
 from graphdb.plan.paths import EVERY, MAY_GO_BACK, PathStep
+from graphdb.storage.arrays.sorted_sets import both, unique
 from graphdb.storage.graph.data_graph import DataGraph
 from graphdb.storage.graph.pcsr import Partition
 
@@ -66,7 +67,8 @@ class Paths:
             found = np.concatenate([starts, found])
         else:
             found = np.concatenate([self._reached_again(search, starts), found])
-        found = np.sort(found if ends is None else np.intersect1d(found, ends)).astype(np.int64)
+        found = np.sort(found) if ends is None else both(unique(found), unique(ends))
+        found = found.astype(np.int64)
         found %= self._traversal.vertices
         return PathRows(found, found, np.zeros(len(found), np.int64))
 
@@ -80,7 +82,7 @@ class Paths:
         if sources is not None and targets is not None and len(sources) < len(targets):
             there = BreadthFirstSearch(self._traversal, self._traversal.away)
             there.start(sources, np.empty(0, np.bool_), 0)
-            targets = np.intersect1d(np.concatenate([there.starts, there.reached]), targets)
+            targets = both(unique(np.concatenate([there.starts, there.reached])), unique(targets))
         search = BreadthFirstSearch(self._traversal, self._traversal.back)
         if targets is None:
             search.depths[:] = 0
@@ -221,7 +223,7 @@ class Paths:
         if not len(sources):
             return
         alone = step.single and not step.groups
-        several = [1, 1] if alone and len(sources) < _SHARED else [len(np.unique(ends)) for ends in (sources, targets)]
+        several = [1, 1] if alone and len(sources) < _SHARED else [len(unique(ends)) for ends in (sources, targets)]
         if alone and len(sources) < _SHARED * min(several):
             yield from shortest_paths_between(self._traversal, sources, targets)
             return
@@ -259,9 +261,9 @@ class Paths:
         """Yield all paths between pairs of ends; from the sources, or ``backwards`` from the targets, none branches."""
         starts, ends = (targets, sources) if backwards else (sources, targets)
         search = BreadthFirstSearch(self._traversal, self._traversal.away if backwards else self._traversal.back)
-        search.start(np.unique(ends), np.empty(0, np.bool_), 0)
+        search.start(unique(ends), np.empty(0, np.bool_), 0)
         pairs = np.sort(sources * self._traversal.nodes + targets)
-        for rows in search.every(np.unique(starts), backwards):
+        for rows in search.every(unique(starts), backwards):
             found = rows.sources * self._traversal.nodes + rows.targets
             places = np.minimum(np.searchsorted(pairs, found), len(pairs) - 1)
             yield rows.only(pairs[places] == found)

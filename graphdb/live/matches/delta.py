@@ -36,6 +36,8 @@ from graphdb.relational.session.reads import facts_read
 from graphdb.results.display import made_in_python
 from graphdb.semantics.aggregation import contains_aggregate
 from graphdb.sql.computing import Beforehand
+from graphdb.storage.arrays.small_joins import distinct
+from graphdb.storage.arrays.sorted_sets import unique
 from graphdb.storage.graph.derived.closure import closure_of
 
 if TYPE_CHECKING:
@@ -115,7 +117,7 @@ class Net:
                 if len(rows):
                     parts.append(rows)
                     signs.append(np.full(len(rows), sign, np.int8))
-        written = np.unique(np.concatenate(edges), axis=0)
+        written = distinct(np.concatenate(edges))
         if not parts:
             none = np.empty((0, 3), np.int64)
             return cls(none, none, written, type_label)
@@ -303,7 +305,7 @@ class DeltaQuery:
         if not self._reads_of(net):
             return np.empty(0, np.int64)
         rows = net.facts
-        return np.unique((rows if self.reads is None else rows[np.isin(rows[:, 0], list(self.reads))])[:, 1])
+        return unique((rows if self.reads is None else rows[np.isin(rows[:, 0], list(self.reads))])[:, 1])
 
     @property
     def ranges(self) -> bool:
@@ -342,11 +344,11 @@ class DeltaQuery:
 def ends(net: Net) -> Ints:
     """Return the resources that changed triples begin or end at: all that come or go are among them."""
     found = np.concatenate([net.removed, net.added])[:, 1:]
-    return np.unique(found[found < LITERAL_BASE])
+    return unique(found[found < LITERAL_BASE])
 
 
 def _labels_of(rows: Ints) -> frozenset[int]:
-    return frozenset(np.unique(rows[:, 0]).tolist() if len(rows) > 1 else rows[:, 0].tolist())
+    return frozenset(unique(rows[:, 0]).tolist() if len(rows) > 1 else rows[:, 0].tolist())
 
 
 def is_fact(rows: Ints, type_label: int | None) -> NDArray[np.bool_]:

@@ -19,7 +19,7 @@ from graphdb.live.matches.matching import Batch, Matcher, Take
 from graphdb.live.matches.neighbourhood import find_near
 from graphdb.plan.executor import Overran
 from graphdb.relational.filtering.candidates import Candidates
-from graphdb.storage.arrays.sorted_sets import both
+from graphdb.storage.arrays.sorted_sets import both, either, without
 
 if TYPE_CHECKING:
     from graphdb.grammar import syntax as ast
@@ -108,11 +108,12 @@ class Following:
                 self.matcher = None
                 return None
             self.delta = self.delta.widened(former)
-            read = np.union1d(read, self.delta.read(net))
+            read = either(read, self.delta.read(net))
         if self.ranges:
             with opened() as state:
-                before, own = state.graph.universe(), ends(net)
-            read = np.union1d(read, np.setxor1d(both(before, own), both(snapshot.graph.universe(), own)))
+                own = ends(net)
+                before, now = both(state.graph.universe(), own), both(snapshot.graph.universe(), own)
+            read = either(read, without(either(before, now), both(before, now)))
         if self.matcher is not None and self.delta is not former and not self.matcher.follows(self.delta):
             self.matcher = None
         return self.batch_of(net, read, snapshot, resources)

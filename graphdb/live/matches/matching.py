@@ -21,6 +21,8 @@ from graphdb.incremental.matcher import IncrementalMatcher
 from graphdb.live.matches.delta import DeltaQuery, Net
 from graphdb.plan.executor import Overran
 from graphdb.relational.filtering.candidates import Candidates
+from graphdb.storage.arrays.small_joins import distinct
+from graphdb.storage.arrays.sorted_sets import either, unique, without
 
 if TYPE_CHECKING:
     from graphdb.gpu.code.launch import Device
@@ -75,8 +77,8 @@ class Batch(NamedTuple):
         old = read[read < resources]
         around = edges_at(snapshot, old, delta) if len(old) else np.empty((0, 3), np.int64)
         if delta.resolves and len(net.edges):
-            written = present(snapshot, without(delta.written(net), come))
-            around = np.unique(np.concatenate([around, written]), axis=0)
+            written = present(snapshot, triples_without(delta.written(net), come))
+            around = distinct(np.concatenate([around, written]))
         candidates = _candidates(delta, come, read, snapshot, resources)
         vertices = VertexChanges(candidates, snapshot.graph.sizes.resources)
         renewed = bool(len(around) or ((len(old) or delta.resolves) and len(gone)))
@@ -91,8 +93,8 @@ class Batch(NamedTuple):
             updates = _updates((self.gone, False), (self.come, True))
             matcher.stream(updates, lambda _, changes: take(*changes), check, self.vertices)
             return
-        before = np.concatenate([without(self.around, self.come), self.gone])
-        after = np.concatenate([without(self.come, self.around), self.around])
+        before = np.concatenate([triples_without(self.around, self.come), self.gone])
+        after = np.concatenate([triples_without(self.come, self.around), self.around])
         overran: list[Overran] = []
 
         def checked() -> None:
@@ -161,14 +163,14 @@ def _candidates(
     """Return how candidates change: among vertices that are new, or of which the query reads something else."""
     if not any(delta.conditions):
         return ()
-    ends, candidates = np.unique(come[:, 1:]), Candidates(snapshot, delta.text, {})
+    ends, candidates = unique(come[:, 1:]), Candidates(snapshot, delta.text, {})
     may_be_old = delta.negates or candidates.may_lack_all(delta.bound)  # what had no triple before is a new vertex, too
-    concerned = np.union1d(read, ends if may_be_old else ends[ends >= resources])
+    concerned = either(read, ends if may_be_old else ends[ends >= resources])
     if not len(concerned):
         return ()
     found = candidates.among(delta.bound, concerned)
     return [
-        CandidateChange(0, vertex, gained, np.setdiff1d(read[read < resources], gained, assume_unique=True))
+        CandidateChange(0, vertex, gained, without(read[read < resources], gained))
         for vertex, gained in enumerate(found)
         if gained is not None
     ]
@@ -231,7 +233,7 @@ def present(snapshot: Snapshot, triples: Ints) -> Ints:
     return np.column_stack([np.asarray(found[name], np.int64) for name in columns])
 
 
-def without(rows: Ints, others: Ints) -> Ints:
+def triples_without(rows: Ints, others: Ints) -> Ints:
     """Return the triples that are none of some others; either side has each once."""
     if not len(rows) or not len(others):
         return rows

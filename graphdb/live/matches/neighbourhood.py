@@ -19,8 +19,10 @@ from graphdb.incremental.changes import VertexChanges
 from graphdb.incremental.induced import is_induced
 from graphdb.incremental.matcher import IncrementalMatcher
 from graphdb.live.matches.delta import DeltaQuery
-from graphdb.live.matches.matching import Batch, Take, edges_at, without
+from graphdb.live.matches.matching import Batch, Take, edges_at, triples_without
 from graphdb.relational.filtering.candidates import Candidates
+from graphdb.storage.arrays.small_joins import distinct
+from graphdb.storage.arrays.sorted_sets import both, either, unique, without
 from graphdb.storage.graph.array_source import ArraySource
 
 if TYPE_CHECKING:
@@ -57,14 +59,14 @@ def find_near(
         Is given the matches.
     """
     edges = np.concatenate([batch.gone, batch.come, batch.around])
-    near = _around(delta, snapshot, np.unique(edges[:, 1:]), check)
+    near = _around(delta, snapshot, unique(edges[:, 1:]), check)
     if near is None:
         return False
-    before = np.unique(
-        np.concatenate([without(near, batch.come), batch.gone, without(batch.around, batch.come)]), axis=0
+    before = distinct(
+        np.concatenate([triples_without(near, batch.come), batch.gone, triples_without(batch.around, batch.come)])
     )
     changed = [ids for change in batch.vertices.candidates for ids in (change.gained, change.lost)]
-    region = np.unique(np.concatenate([before[:, 1:].reshape(-1), edges[:, 1:].reshape(-1), *map(np.asarray, changed)]))
+    region = unique(np.concatenate([before[:, 1:].reshape(-1), edges[:, 1:].reshape(-1), *map(np.asarray, changed)]))
     pattern = _with_candidates(delta, batch, snapshot, region, former)
     inner = _inner(batch, region)
     labels, subjects, objects = _renumbered(before, region).T
@@ -89,11 +91,11 @@ def _around(delta: DeltaQuery, snapshot: Snapshot, seeds: Ints, check: Callable[
         if len(frontier) > MOST_VERTICES:
             return None
         fresh = edges_at(snapshot, frontier, delta)
-        found = np.unique(np.concatenate([found, fresh]), axis=0)
+        found = distinct(np.concatenate([found, fresh]))
         if len(found) > MOST_EDGES:
             return None
-        frontier = np.setdiff1d(fresh[:, 1:], known)
-        known = np.union1d(known, frontier)
+        frontier = without(unique(fresh[:, 1:]), known)
+        known = either(known, frontier)
     return found
 
 
@@ -133,14 +135,14 @@ def _with_candidates(
     if not any(delta.conditions):
         return delta.pattern
     new = np.concatenate([np.asarray(change.gained, np.int64) for change in batch.vertices.candidates] or [region[:0]])
-    same = np.setdiff1d(region, np.union1d(batch.read, new), assume_unique=True)
-    then = np.intersect1d(region, np.union1d(batch.read, new), assume_unique=True)
+    concerned = either(batch.read, new)
+    same, then = without(region, concerned), both(region, concerned)
     found = Candidates(snapshot, delta.text, {}).among(delta.bound, same)
     others = former(then) if len(then) else [None] * len(found)
     vertices = []
     for vertex, now, before in zip(delta.pattern.vertices, found, others, strict=True):
         if now is not None:
-            own = now if before is None else np.union1d(now, before)
+            own = now if before is None else either(now, before)
             vertex = replace(vertex, candidates=np.searchsorted(region, own))
         vertices.append(vertex)
     return replace(delta.pattern, vertices=tuple(vertices))

@@ -22,6 +22,8 @@ from graphdb.live.matches.far import vertex
 from graphdb.live.matches.following import Following, Former
 from graphdb.live.matches.matching import Batch, Take
 from graphdb.live.matches.required import Reached
+from graphdb.storage.arrays.small_joins import distinct
+from graphdb.storage.arrays.sorted_sets import both, unique
 from graphdb.storage.graph.pcsr import OPPOSITE, Direction
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ class Reaching(Following):
         found: dict[str, Ints] = {}
         for name, ids in zip((self.reached.first, self.reached.last), rows.T, strict=True):
             if name is not None and len(ids) and ids[0] != _ANY:
-                found[name] = np.intersect1d(found[name], ids) if name in found else np.unique(ids)
+                found[name] = both(found[name], unique(ids)) if name in found else unique(ids)
         return found
 
     def find(
@@ -95,7 +97,7 @@ class Reaching(Following):
         """
         assert self.delta is not None
         steps = _steps(self.delta)
-        edges = np.unique(np.concatenate([batch.gone, batch.come, batch.around]), axis=0)
+        edges = distinct(np.concatenate([batch.gone, batch.come, batch.around]))
         away = _Search(snapshot.graph, steps, edges, check)
         back = _Search(snapshot.graph, [step.reversed for step in steps], edges, check)
         read = batch.read
@@ -161,7 +163,7 @@ class _Search:
     def reached(self, seeds: Ints) -> Ints | None:
         """Return the vertices that some reach, these among them; None for very many."""
         size = max(self._graph.vertices, int(self._pairs.max(initial=0)) + 1, int(seeds.max(initial=0)) + 1)
-        seen, frontier = np.zeros(size, bool), np.unique(seeds)
+        seen, frontier = np.zeros(size, bool), unique(seeds)
         found, count = [frontier], len(frontier)
         seen[frontier] = True
         while len(frontier):
@@ -175,7 +177,7 @@ class _Search:
                 if neighbours is None:
                     return None
                 beyond.append(neighbours)
-            frontier = np.unique(np.concatenate(beyond)).astype(np.int64)
+            frontier = unique(np.concatenate(beyond)).astype(np.int64)
             frontier = frontier[~seen[frontier]]
             seen[frontier] = True
             found.append(frontier)

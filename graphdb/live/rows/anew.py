@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from graphdb.live.aggregates.distinct_values import NUMBER, SIGN
 from graphdb.live.aggregates.groups import MOVED, merge_moved
 from graphdb.live.answers import ADDED, FRESH, REMOVED, Answer
+from graphdb.storage.arrays.sorted_sets import both, unique
 
 if TYPE_CHECKING:
     import duckdb
@@ -88,7 +89,7 @@ class RowsAnew:
     def _note(self, named: dict[str, Ints]) -> None:
         for name, vertices in named.items():
             if len(vertices):
-                self._vertices.setdefault(tuple(named), {}).setdefault(name, []).append(np.unique(vertices))
+                self._vertices.setdefault(tuple(named), {}).setdefault(name, []).append(unique(vertices))
 
     def finish(self) -> None:
         """Have the tables be complete.
@@ -96,12 +97,12 @@ class RowsAnew:
         Bindings of several components are found by the vertices of each, and those that are found twice count once:
         by inclusion and exclusion.
         """
-        found = [{name: np.unique(np.concatenate(ids)) for name, ids in own.items()} for own in self._vertices.values()]
+        found = [{name: unique(np.concatenate(ids)) for name, ids in own.items()} for own in self._vertices.values()]
         for number in range(1, len(found) + 1):
             for several in combinations(found, number):
                 vertices: dict[str, Ints] = {}
                 for name, ids in (pair for own in several for pair in own.items()):
-                    vertices[name] = np.intersect1d(vertices[name], ids) if name in vertices else ids
+                    vertices[name] = both(vertices[name], ids) if name in vertices else ids
                 if all(map(len, vertices.values())):
                     self.some = True
                     self._write(None, vertices, come=number % 2 == 1)

@@ -22,6 +22,7 @@ from graphdb.mining.primitives.canonical import MOST, Canonical, canonical, dist
 from graphdb.mining.primitives.supports import PIECE, Slots, images_of, pieces
 from graphdb.mining.primitives.table import EmbeddingTable
 from graphdb.plan.extension import Aggregated, EdgeCodes, Extender
+from graphdb.storage.arrays.sorted_sets import unique
 
 Ints = NDArray[np.int64]
 
@@ -167,7 +168,7 @@ def _patterns(
     orbits = np.zeros((len(rows), vertices.shape[1]), np.int64)
     patterns: list[Pattern] = []
     firsts: list[int] = []
-    for size in np.unique(sizes):
+    for size in unique(sizes):
         chosen = np.flatnonzero(sizes == size)
         found = reader.canonical(vertices[chosen][:, :size], quick[chosen])
         first, place, _ = distinct(found.codes)

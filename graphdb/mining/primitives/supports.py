@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from graphdb.execute.scheduler import Pause
 from graphdb.mining.limits import Limits
 from graphdb.mining.primitives.table import EmbeddingTable
+from graphdb.storage.arrays.sorted_sets import unique
 
 Ints = NDArray[np.int64]
 Narrow = NDArray[np.int32]
@@ -108,7 +109,7 @@ def _sorted(slots: Slots, quick_of_row: Ints, read: Vertices, vertices: int, own
         pause()
         places = np.arange(begin, min(begin + PIECE, len(quick_of_row)))
         taken = slots.of_place[quick_of_row[places]].astype(np.int64)
-        found.append(np.unique((taken * vertices + read(places))[taken >= 0]))
+        found.append(unique((taken * vertices + read(places))[taken >= 0]))
 
     limits.each(range(0, len(quick_of_row), PIECE), work)
     total = sum(map(len, found))

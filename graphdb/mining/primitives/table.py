@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from graphdb.mining.graph import MiningGraph
 from graphdb.mining.limits import Limits
 from graphdb.plan.extension import Compressor
+from graphdb.storage.arrays.sorted_sets import unique
 
 Ints = NDArray[np.int64]
 Width = TypeVar("Width", np.int32, np.int64)
@@ -61,13 +62,13 @@ class EmbeddingTable:
     @classmethod
     def of_vertices(cls, graph: MiningGraph, vertices: ArrayLike | None = None) -> EmbeddingTable:
         """A table of single vertices: all of them, or those given, each once."""
-        found = np.arange(len(graph)) if vertices is None else np.unique(np.asarray(vertices, np.int64))
+        found = np.arange(len(graph)) if vertices is None else unique(np.asarray(vertices, np.int64))
         return cls("vertex", (Column(found.astype(np.int32), np.arange(len(found))),))
 
     @classmethod
     def of_edges(cls, graph: MiningGraph, edges: ArrayLike | None = None) -> EmbeddingTable:
         """A table of single edges: all of them, or those given, each once."""
-        found = np.arange(graph.edges) if edges is None else np.unique(np.asarray(edges, np.int64))
+        found = np.arange(graph.edges) if edges is None else unique(np.asarray(edges, np.int64))
         return cls("edge", (Column(found.astype(np.int64), np.arange(len(found))),))
 
     def __len__(self) -> int:

@@ -47,7 +47,7 @@ from graphdb.sql.expressions import ExpressionCompiler
 from graphdb.sql.parameters import Parameters
 from graphdb.sql.types import maps
 from graphdb.sql.value import SqlValue, column
-from graphdb.storage.arrays.sorted_sets import both, each_once
+from graphdb.storage.arrays.sorted_sets import both, each_once, either
 from graphdb.storage.graph.degree_sketch import IN, OUT
 
 Ids = NDArray[np.int64]
@@ -252,7 +252,7 @@ def ends_of(snapshot: Snapshot, bound: BoundPattern) -> dict[int, Ids]:
         edge, table = bound.edges[number], snapshot.edges.table(choice.labels)
         starts, ends = (each_once(side[chosen], snapshot.graph.vertices) for side in (table.starts, table.ends))
         if not edge.directed:
-            starts = ends = np.union1d(starts, ends)
+            starts = ends = either(starts, ends)
         for vertex, ids in ((edge.source, starts), (edge.target, ends)):
             found[vertex] = both(found[vertex], ids) if vertex in found else ids
     return found

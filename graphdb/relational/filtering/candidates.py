@@ -42,7 +42,7 @@ from graphdb.sql.expressions import MOST_OPERANDS, ExpressionCompiler
 from graphdb.sql.from_clause import Rows
 from graphdb.sql.parameters import Parameters
 from graphdb.sql.value import SqlValue, column
-from graphdb.storage.arrays.sorted_sets import both, each_once
+from graphdb.storage.arrays.sorted_sets import both, each_once, either, unique, without
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.storage.graph.derived.closure import closure_of
 
@@ -250,17 +250,17 @@ class Candidates:
             case ast.LabelAnd():
                 return reduce(both, map(self._members, labels.operands))
             case ast.LabelOr():
-                return reduce(np.union1d, map(self._members, checked(labels.operands, 16)))
+                return reduce(either, map(self._members, checked(labels.operands, 16)))
             case ast.LabelNot():
-                return np.setdiff1d(graph.universe(), self._members(labels.operand), assume_unique=True)
+                return without(graph.universe(), self._members(labels.operand))
             case ast.LabelAny():
                 every = [graph.members(label) for label in names.vertex_labels]
-                return reduce(np.union1d, every) if every else np.empty(0, np.int64)
+                return reduce(either, every) if every else np.empty(0, np.int64)
 
     def _of_class(self, label: int) -> Ids:
         """Vertices with a label or, where subclasses are read, one below it, sorted."""
         under = [self._snapshot.graph.members(each) for each in self._snapshot.names.under(label)]
-        return under[0] if len(under) == 1 else np.unique(np.concatenate(under))
+        return under[0] if len(under) == 1 else unique(np.concatenate(under))
 
     def _certain(self, labels: ast.LabelExpression) -> list[int]:
         """Labels that every vertex with this expression has."""

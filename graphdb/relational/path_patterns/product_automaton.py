@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.errors import MemoryLimitError
+from graphdb.storage.arrays.sorted_sets import unique
 
 Ids = NDArray[np.int64]
 _HINT = "raise memory_limit, or ask for shorter paths"
@@ -146,7 +147,7 @@ class Product:
     def state(self, piece: int, vertices: Ids) -> int:
         """Add a state of a part, which may be at some vertices."""
         self.pieces.append(piece)
-        self._reached[len(self.pieces) - 1] = np.unique(vertices)
+        self._reached[len(self.pieces) - 1] = unique(vertices)
         if len(self.pieces) * self.vertices > self.most:
             raise MemoryLimitError("the states of a path of several parts do not fit in memory", hint=_HINT)
         return len(self.pieces) - 1

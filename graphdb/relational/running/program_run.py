@@ -27,6 +27,7 @@ from graphdb.relational.session.plan_cache import StepPlans
 from graphdb.relational.vectors.algebra import Rows as Vectors
 from graphdb.relational.vectors.products import Product
 from graphdb.relational.vectors.run import most_computed, run
+from graphdb.storage.arrays.sorted_sets import without
 
 Ids = NDArray[np.int64]
 
@@ -216,7 +217,7 @@ class ProgramRun(MatchRun):
         if not given.excluded:
             return restricted(vertex, ids)
         among = self._snapshot.graph.universe() if vertex.candidates is None else vertex.candidates
-        return replace(vertex, candidates=np.setdiff1d(among, ids, assume_unique=True))
+        return replace(vertex, candidates=without(among, ids))
 
 
 def _is_lazy(step: AnyStep) -> bool:

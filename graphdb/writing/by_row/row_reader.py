@@ -27,8 +27,7 @@ from graphdb.pattern.bind import conjuncts
 from graphdb.pattern.free import SUBQUERIES, free_variables
 from graphdb.pattern.names import ABSENT, Names
 from graphdb.relational.filtering.column_filters import asked_values
-from graphdb.storage.arrays.small_joins import each_number
-from graphdb.storage.arrays.sorted_sets import both
+from graphdb.storage.arrays.sorted_sets import both, unique
 from graphdb.storage.catalog import EdgeLabel
 from graphdb.writing.by_row.row_writer import RowWriter
 from graphdb.writing.stages import Stage
@@ -204,11 +203,11 @@ class RowReader:
                 found = self._with_values(key, value if each.listed else [value]) if _is_list(value, each) else None
                 if found is None:
                     return None
-                sets.append(each_number(found) if len(found) > 1 else found)  # resources, whose ids vertices have
+                sets.append(unique(found) if len(found) > 1 else found)  # resources, whose ids vertices have
             ids = reduce(both, sets)
             for under in labels:
                 parts = [stored.graph.members_among(ids, each) for each in under]
-                ids = parts[0] if len(parts) == 1 else each_number(np.concatenate(parts))
+                ids = parts[0] if len(parts) == 1 else unique(np.concatenate(parts))
             if len(ids) >= self._most:
                 return None
             made.append(ids)
