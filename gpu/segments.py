@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from graphdb.gpu.code.launch import Device
 from graphdb.gpu.data.graph import address, segment_offsets
 from graphdb.plan.physical import PhysicalPlan, StepColumn
+from graphdb.storage.arrays.sorted_sets import unique
 from graphdb.storage.graph.pcsr import Partition
 
 Ints = NDArray[np.int64]
@@ -152,8 +153,9 @@ def bounds_of(before: Ints, ranges: int) -> Ints:
 
     By entries alone the range of short lists would have most of the vertices, and offsets as many.
     """
-    inner = np.searchsorted(before, before[-1] * np.arange(1, ranges) / ranges)
-    return np.unique(np.concatenate([[0], inner, [len(before) - 1]])).astype(np.int64)
+    parts = -(before[-1] * -np.arange(1, ranges) // ranges)  # of floating-point numbers, NumPy would convert all bytes
+    inner = np.searchsorted(before, parts)
+    return unique(np.concatenate([[0], inner, [len(before) - 1]])).astype(np.int64)
 
 
 def above_of(plan: PhysicalPlan, level: int, slots: list[int]) -> tuple[int, ...]:

@@ -7,17 +7,19 @@ segments of whole lists are copied for each, and take more room (GridGraph; Zhu,
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphdb.common.config import cores
 from graphdb.common.lazy import lazy
 from graphdb.gpu.code.launch import Device
 from graphdb.gpu.data.graph import segment_offsets
-from graphdb.gpu.data.pinned import pinned_copy
+from graphdb.gpu.join.grid_kernels import count_elements, place_elements
 from graphdb.gpu.segments import Part, window_sizes, within
 from graphdb.plan.physical import SHARED_LIST, PhysicalPlan, StepColumn
 from graphdb.storage.graph.pcsr import Partition
@@ -67,8 +69,13 @@ class Grid:
     @lazy
     def counts(self) -> Ints:
         """The elements of each block: int64 [ranges, ranges]."""
-        ranges = self._ranges
-        return np.stack([np.bincount(found, minlength=self.shape[1]) for found in map(ranges, *self._ends)])
+        counts, neighbours = np.zeros(self.shape, np.int64), self.partition.neighbours
+
+        def count(number: int) -> None:
+            count_elements(self._offsets(number), neighbours, self._ends, counts[number])
+
+        self._of_each_range(count)
+        return counts
 
     @lazy
     def _own(self) -> Ints:
@@ -76,15 +83,20 @@ class Grid:
         return within(self.partition, self.bounds)
 
     @property
-    def _ends(self) -> tuple[list[int], list[int]]:
-        return self._own[:-1].tolist(), self._own[1:].tolist()
+    def _ends(self) -> Ints:
+        """What the elements of each range but the last are below."""
+        return np.ascontiguousarray(self.others[1:-1], np.int64)
 
-    def _ranges(self, first: int, last: int) -> NDArray[np.int16]:
-        """Which range each element of the lists of some vertices is in."""
-        offsets, neighbours = self.partition.offsets, self.partition.neighbours
-        numbers = np.repeat(np.arange(self.shape[1], dtype=np.int16), np.diff(self.others))
-        found: NDArray[np.int16] = numbers[np.minimum(neighbours[offsets[first] : offsets[last]], len(numbers) - 1)]
-        return found
+    def _offsets(self, number: int) -> Ints:
+        """Where the lists of a range of its vertices begin, and the last one ends."""
+        first, last = self._own[number : number + 2].tolist()
+        return self.partition.offsets[first : last + 1]
+
+    def _of_each_range(self, work: Callable[[int], None]) -> None:
+        """Do something with each range of its vertices, on several threads."""
+        with ThreadPoolExecutor(min(cores(), self.shape[0]), "graphdb-blocks") as pool:
+            for _ in pool.map(work, range(self.shape[0])):
+                pass
 
     @property
     def parts(self) -> tuple[Ints, Ints]:
@@ -114,23 +126,22 @@ class Grid:
 
     def _made(self, device: Device) -> Blocks:
         """Put the blocks one behind the other: each list's elements stay in their order."""
-        offsets, neighbours = self.partition.offsets, self.partition.neighbours
-        vertices, others = self.shape
-        blocked, tables = np.empty_like(neighbours), []
-        starts = np.zeros((vertices, others), np.int64)
-        for number, (first, last) in enumerate(pairwise(self._own.tolist())):
-            begin, end = int(offsets[first]), int(offsets[last])
-            ranges = self._ranges(first, last)
-            blocked[begin:end] = neighbours[begin:end][np.argsort(ranges, kind="stable")]
-            owners = np.repeat(np.arange(last - first), np.diff(offsets[first : last + 1]))
-            counts = np.bincount(owners * others + ranges, minlength=(last - first) * others).reshape(-1, others)
-            starts[number] = begin + np.cumsum(counts.sum(axis=0)) - counts.sum(axis=0)
-            table = np.concatenate([np.zeros((1, others), np.int64), np.cumsum(counts, axis=0)]) + starts[number]
-            tables.append(table.T.ravel())
+        neighbours, others = self.partition.neighbours, self.shape[1]
+        starts = self.partition.offsets[self._own[:-1], None] + np.cumsum(self.counts, axis=1) - self.counts
         lengths = np.repeat(np.diff(self._own) + 1, others)
-        firsts = (np.cumsum(lengths) - lengths).reshape(vertices, others)
-        found = pinned_copy(device.memory, np.concatenate(tables), segment_offsets(self.partition))
-        return Blocks(found, pinned_copy(device.memory, blocked, blocked.dtype), firsts, starts)
+        firsts = (np.cumsum(lengths) - lengths).reshape(self.shape)
+        blocked = device.memory.pinned(neighbours.shape, neighbours.dtype)
+        found = device.memory.pinned((int(lengths.sum()),), segment_offsets(self.partition))
+
+        def place(number: int) -> None:
+            offsets = self._offsets(number)
+            places = np.empty((others, len(offsets)), np.int64)
+            places[:, 0] = starts[number]
+            place_elements(offsets, neighbours, self._ends, places, blocked)
+            found[firsts[number, 0] :][: places.size] = places.ravel()
+
+        self._of_each_range(place)
+        return Blocks(found, blocked, firsts, starts)
 
 
 def scanned_once(plan: PhysicalPlan) -> dict[tuple[int, int], int]:

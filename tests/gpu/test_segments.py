@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 from unittest import mock
@@ -233,6 +234,14 @@ def test_lists_that_are_scanned_once_are_read_by_blocks(short: bool) -> None:
         assert grid.shape == (4, 4)
         assert grid.counts.sum() == lists.neighbours.size
         with device.device.active():
+            blocks = grid._made(device.device)
+            for at, by in np.ndindex(grid.shape):
+                vertices = range(*grid.bounds[at : at + 2].tolist())
+                begins = blocks.offsets[blocks.firsts[at, by] :][: len(vertices) + 1].tolist()
+                for vertex, own in zip(vertices, pairwise(begins), strict=True):
+                    each = lists.neighbours[slice(*lists.offsets[vertex : vertex + 2])]
+                    within = each[(grid.others[by] <= each) & (each < grid.others[by + 1])]
+                    assert blocks.neighbours[slice(*own)].tolist() == within.tolist()
             stream = segment_stream(device.device, count, found)
             assert len(list(stream.through(found.combinations))) == 16
             window = stream.windows[-1][0]
