@@ -19,7 +19,7 @@ from graphdb.common.values.terms import LITERAL_BASE, RDF, XSD
 from graphdb.storage.arrays.sorted_sets import either
 from graphdb.storage.file.prepared_sql import execute, execute_script
 from graphdb.storage.file.verify import verify_labels
-from graphdb.storage.statistics.tables import readable
+from graphdb.storage.statistics import tables
 
 if TYPE_CHECKING:
     import duckdb
@@ -173,7 +173,7 @@ class Catalog:
         with self.transactions.atomic():
             migrations.migrate(self._connection, found, SCHEMA_VERSION)
             if found < migrations.COUNTED:
-                labels.refresh(self._connection, np.array([label.id for label in self.edge_labels()], np.int64))
+                labels.refresh(self._connection, np.array([label.id for label in self.labels()[0]], np.int64))
 
     # --- small tables ---
 
@@ -204,22 +204,12 @@ class Catalog:
 
         self._put(schema.prefix, {"prefix": name}, {"iri": iri})
 
-    def edge_labels(self) -> list[EdgeLabel]:
-        """Return all edge labels that have a triple, by id."""
-        table = readable(self._connection, "edge_label")
-        rows = self._rows(
-            "SELECT label.id, iri, triples, resource_triples, subjects, objects, max_out_degree, max_in_degree,"
-            f" kinds, max_values FROM {table} AS label JOIN _graphdb.resource USING (id) ORDER BY id"
-        )
-        verify_labels(rows)
-        return [EdgeLabel(*row) for row in rows]
-
-    def vertex_labels(self) -> list[VertexLabel]:
-        """Return all vertex labels that have a vertex, by id."""
-        table = readable(self._connection, "vertex_label")
-        rows = self._rows(f"SELECT id, iri, vertices FROM {table} JOIN _graphdb.resource USING (id) ORDER BY id")
-        verify_labels(rows)
-        return [VertexLabel(*row) for row in rows]
+    def labels(self) -> tuple[list[EdgeLabel], list[VertexLabel]]:
+        """Return all edge labels that have a triple, and all vertex labels that have a vertex, by id."""
+        edges, vertices = tables.labels(self._connection, "edge_label", "vertex_label")
+        verify_labels(edges)
+        verify_labels(vertices)
+        return [EdgeLabel(*row) for row in edges], [VertexLabel(*row) for row in vertices]
 
     def subclasses(self) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, VertexLabel]]:
         """Return the triples of rdfs:subClassOf (classes, classes above) and their classes with an IRI, by id."""

@@ -177,8 +177,7 @@ def take_snapshot(
     else:
         with connection.guard() as raw:
             hierarchy = Hierarchy(*catalog.subclasses()) if subclasses else None
-            labels = catalog.edge_labels(), catalog.vertex_labels()
-            names = Names(catalog.prefixes(), *labels, hierarchy, partial(_classes_above, catalog))
+            names = Names(catalog.prefixes(), *catalog.labels(), hierarchy, partial(_classes_above, catalog))
             described, parallel = _edges_counted(raw)
             scales, sizes, ahead = None, Sizes(*term_counts(raw)), names_ahead(raw)
     spellings = None if former is None else former.snapshot.names.spellings

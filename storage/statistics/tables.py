@@ -12,6 +12,8 @@ into all tables at once.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -162,6 +164,59 @@ def current(table: str) -> str:
 def readable(connection: duckdb.DuckDBPyConnection, table: str) -> str:
     """Return :func:`current`, or the table alone while the log is empty: to plan for a log takes longer than to ask."""
     return current(table) if has_rows(connection, "_graphdb.counted") else f"_graphdb.{table}"
+
+
+_INTEGERS = re.compile(r"[\[\], 0-9-]*")
+"""What lists of integers are written with."""
+
+_FEW = 50
+"""Ids that are looked up one beside the other: DuckDB plans that sooner than a join."""
+
+
+def labels(connection: duckdb.DuckDBPyConnection, *tables: str) -> list[list[tuple[Any, ...]]]:
+    """Return the rows of ``edge_label`` or ``vertex_label``, or of both, with those of the log, by id.
+
+    The IRI of the label stands behind its id.  What is in the log, of which :data:`MOST` says how much that is, takes
+    the place of what is stored here: to have DuckDB plan that takes four times as long as all of this.
+    """
+    logged = sorted(execute(connection, "SELECT rowid, rows FROM _graphdb.counted").fetchall())
+    starts = (_SEVERAL, *map(_start, tables))
+    try:
+        changed = _changed([text for _, text in logged if text.startswith(starts)])
+    except ValueError:  # DuckDB says what is wrong with the log
+        return [execute(connection, _LABELS.format(current(table))).fetchall() for table in tables]
+    known: list[list[tuple[Any, ...]]] = []
+    for table in tables:
+        last = changed.get(_NUMBERS[table], {})
+        stored = execute(connection, f"SELECT {', '.join(columns_of(table))} FROM _graphdb.{table}").fetchall()
+        known.append([row for row in stored if row[0] not in last] + [row for row in last.values() if row[1] != 0])
+    iris: dict[int, list[str]] = {row[0]: [] for rows in known for row in rows}
+    if iris:
+        some = ", ".join("?" * len(iris)) if len(iris) <= _FEW else "SELECT unnest(?::BIGINT[])"
+        given = [*iris] if len(iris) <= _FEW else [[*iris]]
+        named = f"SELECT id, iri FROM _graphdb.resource WHERE id IN ({some})"
+        for id, iri in execute(connection, named, given).fetchall():
+            iris[id].append(iri)
+    return [sorted((id, iri, *others) for id, *others in rows for iri in iris[id]) for rows in known]
+
+
+_LABELS = "SELECT id, iri, label.* EXCLUDE (id) FROM {} AS label JOIN _graphdb.resource USING (id) ORDER BY id"
+
+
+def _changed(texts: Sequence[str]) -> dict[int, dict[int, tuple[int, ...]]]:
+    """Return the last row of the log for each id, by its table's number; raises ValueError where it has others."""
+    widths = [1 + len(columns_of(table)) for table in _SUMS]
+    changed: dict[int, dict[int, tuple[int, ...]]] = {}
+    for text in texts:
+        if not _INTEGERS.fullmatch(text):
+            raise ValueError(text)
+        for row in json.loads(text):
+            if not isinstance(row, list) or not all(isinstance(n, int) and abs(n) < 1 << 63 for n in row):
+                raise ValueError(text)
+            if not (row and 0 <= row[0] < len(widths) and len(row) == widths[row[0]]):
+                raise ValueError(text)
+            changed.setdefault(row[0], {})[row[1]] = tuple(row[1:])
+    return changed
 
 
 def summed(table: str) -> str:

@@ -26,8 +26,7 @@ def test_new_database(connection: duckdb.DuckDBPyConnection) -> None:
     assert catalog.exists()
     assert catalog.schema_version == SCHEMA_VERSION
     assert catalog.prefixes() == PREFIXES
-    assert catalog.edge_labels() == []
-    assert catalog.vertex_labels() == []
+    assert catalog.labels() == ([], [])
     assert catalog.next_source() == 0
     assert connection.execute("FROM main.triples").fetchall() == []
 
@@ -143,7 +142,7 @@ def test_reading_imports_neither_sqlalchemy_nor_numba(tmp_path: pathlib.Path) ->
         "import graphdb.storage.loaders.load\n"
         "catalog = Catalog(duckdb.connect(sys.argv[1]))\n"
         "assert catalog.exists() and catalog.schema_version > 1\n"
-        "catalog.prefixes(), catalog.edge_labels(), catalog.vertex_labels(), catalog.meta('x')\n"
+        "catalog.prefixes(), catalog.labels(), catalog.meta('x')\n"
         "print([name for name in ('sqlalchemy', 'numba', 'pyarrow') if name in sys.modules])\n"
     )
     run = subprocess.run([sys.executable, "-c", program, file], capture_output=True, text=True, check=True)

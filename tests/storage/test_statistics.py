@@ -278,3 +278,48 @@ def test_a_file_of_before_has_its_changes_elsewhere(tmp_path: pathlib.Path, vers
             label_tables.merge_log(upgraded)
         assert upgraded.execute("FROM _graphdb.counted").fetchall() == []
         assert Catalog(upgraded).schema_version == SCHEMA_VERSION
+
+
+def joined(connection: duckdb.DuckDBPyConnection, table: str) -> list[tuple[Any, ...]]:
+    """The rows of labels with those of the log, as DuckDB has them."""
+    columns = ", ".join(label_tables.columns_of(table)[1:])
+    return connection.execute(
+        f"SELECT l.id, iri, {columns} FROM {label_tables.current(table)} l JOIN _graphdb.resource USING (id) ORDER BY id"
+    ).fetchall()
+
+
+@pytest.mark.parametrize("count", [6, 90])
+def test_labels_with_the_log_are_what_sql_says(count: int) -> None:
+    """What the log has of labels follows rows of its own and of the tables, is one text, or several, and can be nothing."""
+    both = ("edge_label", "vertex_label")
+    connection, draw = duckdb.connect(), np.random.default_rng(count)
+    Catalog(connection).create()
+    connection.execute("INSERT INTO _graphdb.resource SELECT i, 'ex:' || i FROM range(?) t(i)", [count - 1])
+    for table, width in zip(both, (8, 1), strict=True):
+        rows = [[id, *draw.integers(1, 9, width).tolist()] for id in range(0, count, 2)]
+        connection.executemany(f"INSERT INTO _graphdb.{table} VALUES ({', '.join('?' * (width + 1))})", rows)
+    assert label_tables.labels(connection, *both) == [joined(connection, table) for table in both]
+    for step in range(4):
+        texts = []
+        for number, width in enumerate((8, 1)):
+            ids = draw.choice(count, count // 2, replace=False).tolist()
+            texts.append([[number, id, *draw.integers(0, 3, width).tolist()] for id in ids])
+        together = [f"[{', '.join(map(str, texts[0] + texts[1]))}]"]
+        given = together if step == 2 else [f" {text}" for text in texts]
+        connection.execute("INSERT INTO _graphdb.counted SELECT unnest(?)", [given])
+        found = [joined(connection, table) for table in both]
+        assert label_tables.labels(connection, *both) == found
+        assert label_tables.labels(connection, "vertex_label") == found[1:]
+    assert all(0 < len(rows) < count - 1 for rows in found)
+    label_tables.merge_log(connection)
+    assert label_tables.labels(connection, *both) == found
+
+
+@pytest.mark.parametrize(
+    "text", [" [[0, x]]", " [[1, 9223372036854775808, 3]]", " [[1, 4, 3]", " [[1, 01, 3]", "[[1, 2, 3], 4]"]
+)
+def test_a_log_that_cannot_be_is_refused_by_duckdb(text: str) -> None:
+    connection = empty()
+    connection.execute("INSERT INTO _graphdb.counted VALUES (?)", [text])
+    with pytest.raises(duckdb.ConversionException):
+        label_tables.labels(connection, "edge_label", "vertex_label")

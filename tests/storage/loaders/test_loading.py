@@ -309,8 +309,8 @@ def test_statistics_equal_a_recount(db: Loaded) -> None:
                 e.kinds,
                 e.max_values,
             )
-            for e in db.catalog.edge_labels()
+            for e in db.catalog.labels()[0]
         }
         assert found == expected
         classes = collections.Counter(iris[o] for _, p, o in triples if iris[p] == RDF_TYPE and o < LITERAL_BASE)
-        assert {v.iri: v.vertices for v in db.catalog.vertex_labels()} == classes
+        assert {v.iri: v.vertices for v in db.catalog.labels()[1]} == classes
