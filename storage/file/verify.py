@@ -241,9 +241,9 @@ CALLED = frozenset(
     quantile_cont quantile_disc quarter query radians random range rank read_csv read_duckdb read_parquet regexp_extract
     regexp_extract_all regexp_full_match regexp_matches regexp_replace replace reverse right round row row_number rpad
     rtrim second set_bit sign sin sinh split split_part sqrt starts_with stats stddev_pop stddev_samp strftime
-    string_agg string_split string_split_regex strlen struct_extract struct_extract_at struct_pack substr substring
-    suffix sum tan tanh timezone to_days to_json to_microseconds to_months trim trunc txid_current unicode union_extract
-    union_tag union_value unnest upper url_encode uuid version week weekday weekofyear xor year
+    string_agg string_split string_split_regex strlen strptime struct_extract struct_extract_at struct_pack substr
+    substring suffix sum tan tanh timezone to_days to_json to_microseconds to_months trim trunc txid_current unicode
+    union_extract union_tag union_value unnest upper url_encode uuid version week weekday weekofyear xor year
     """.split()
 )
 """The functions of DuckDB's that our SQL calls, by name or by syntax (operators aside); a test holds it to the code."""
