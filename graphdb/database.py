@@ -409,6 +409,10 @@ class Database(Transfer, OtherNames):
 
         What another thread runs is stopped first, and a transaction that is open is rolled back.
         """
+        if self._state.migration_seconds is not None:
+            from graphdb.relational.session.ahead import derive_ahead
+
+            self._state.deriving = derive_ahead
         self._state.close()
         if self._executors.cluster is not None and self._lazy_statements is not None:
             self._lazy_statements.queries.leave_cluster()

@@ -1,10 +1,11 @@
 """What is derived of a graph that was loaded, before its file is closed: who opens it next finds it.
 
-A session that loads a file and asks nothing would leave all of it to the first queries of the next one.  What takes
-longest to derive for its bytes comes first: of which kinds large properties of edges are, columns of large properties,
-that of a key before others, which vertices large labels have, chains of edges as forests, neighbours of large edge
-labels, where they take little more than the edges themselves or are one at most, and properties of edges.  It is
-persisted as all else that was derived is (:mod:`graphdb.storage.persisted.store`).  Small graphs need none of it.
+A session that loads a file, or brings up to date what an older version wrote, and asks nothing would leave all of it to
+the first queries of the next one.  What takes longest to derive for its bytes comes first: of which kinds large
+properties of edges are, columns of large properties, that of a key before others, which vertices large labels have,
+chains of edges as forests, neighbours of large edge labels, where they take little more than the edges themselves or
+are one at most, and properties of edges.  It is persisted as all else that was derived is
+(:mod:`graphdb.storage.persisted.store`).  Small graphs need none of it.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ if TYPE_CHECKING:
     from graphdb.storage.catalog import EdgeLabel
 
 SHARE = 0.04
-"""A share of what the loads took of the processor, which deriving may take; writing what it derives comes to it."""
+"""A share of what the loads and a migration took of the processor, which deriving may take; writing what it derives
+comes to it."""
 
 MOST = 4.0
 """Seconds of it at most: nobody is told why closing a file takes so long."""
 
 LEAST = 1.0
-"""Seconds of the processor that loads took from which on it is done: to read names and statistics, and import what does
+"""Seconds of the processor that these took from which on it is done: to read names and statistics, and import what does
 it, takes 0.02 to 0.13."""
 
 LARGE = 100_000
@@ -64,13 +66,14 @@ def derive_ahead(state: State) -> None:
     KeyboardInterrupt
         After Ctrl-C.
     """
-    if state.load_seconds < LEAST:
+    spent = state.load_seconds + (state.migration_seconds or 0.0)
+    if spent < LEAST:
         return
     import duckdb
 
     with suppress(GraphDBError, MemoryError, duckdb.Error), state.at_home():
         snapshot = state.snapshot()
-        until = time.process_time() + min(state.load_seconds * SHARE, MOST)
+        until = time.process_time() + min(spent * SHARE, MOST)
         most = snapshot.graph.memory_budget_bytes // _BYTES
         for count, seconds, derive in _wanted(snapshot):
             if count <= most and time.process_time() + count * seconds <= until:

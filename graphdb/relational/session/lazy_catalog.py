@@ -59,6 +59,8 @@ class LazyCatalog:
         self._private, self._read_only = private, read_only
         self.database: str = "memory" if private else connection.rows("SELECT system.main.current_database()")[0][0]
         self.empty = False
+        self.migration_seconds: float | None = None
+        """What it took of the processor to bring the file up to date, where an older version wrote it."""
         self._catalog: Catalog | None = None
         self._bare = private
         """Whether the tables of the graph were never looked for: only SQL of the user's can have made them."""
@@ -212,7 +214,9 @@ class LazyCatalog:
                         f"'{self._path}' was written by an older version of graphdb",
                         hint="open it for writing once, to bring it up to date",
                     )
+                used = time.process_time()
                 catalog.migrate()
+                self.migration_seconds = time.process_time() - used
         return catalog
 
     def unfinished(self) -> str | None:

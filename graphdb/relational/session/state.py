@@ -205,9 +205,18 @@ class State:
             return None
         return partial(self.deriving, self)
 
+    @property
+    def migration_seconds(self) -> float | None:
+        """What it took of the processor to bring the file up to date; None where no older version wrote it."""
+        return self._tables.migration_seconds
+
     def _as_opened(self) -> bool:
         """Whether what statements see is the graph that the file had when this process opened it."""
-        return self.connection.file.version == self._opened_version and not self.transactions.inside
+        return (
+            self.migration_seconds is None
+            and self.connection.file.version == self._opened_version
+            and not self.transactions.inside
+        )
 
     def _checkpoint(self) -> bool:
         """Write what is committed to the file itself; return whether that is what statements see here."""

@@ -15,6 +15,7 @@ from graphdb.relational.session import ahead
 from graphdb.relational.session.state import State
 from graphdb.snapshot.edges import Edges
 from graphdb.snapshot.properties import Properties
+from graphdb.storage.file.ddl import FORMER
 from graphdb.storage.graph import data_graph
 from graphdb.storage.persisted import store
 from tests.fuzz import scaled
@@ -118,6 +119,43 @@ def test_a_load_that_asks_nothing_leaves_what_first_queries_need(
         assert [database.query(text).fetchall() for text in ASKED] == found
     assert found[3] == [(6, 29 + 14 + 7 + 3 + 1 + 0)]
     assert found[0][0][:2] == (1080, 2 * sum(i * j for i in range(60) for j in range(9)))
+
+
+def test_what_was_derived_of_a_file_of_an_older_version_is_persisted(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = derived(place, monkeypatch)
+    older(place)
+    assert answers(place) == expected
+    assert names()
+    with counted(monkeypatch) as read:
+        assert answers(place) == expected
+    assert read
+
+
+def test_a_migration_leaves_what_first_queries_need(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"SHARE": 1e6, "LEAST": 0.0, "LARGE": 1, "MOST": 60.0}.items():
+        monkeypatch.setattr(ahead, name, value)
+    expected = derived(place, monkeypatch)
+    older(place)
+    with graphdb.connect(place) as database:
+        assert database.query("MATCH (a:P) RETURN count(*)").scalar() == 40
+    with counted(monkeypatch) as read, monkeypatch.context() as patch:
+        patch.setattr(data_graph, "forest_of", lambda *_: pytest.fail("a forest was derived"))
+        assert answers(place) == expected
+    assert read
+
+
+def older(path: Path) -> None:
+    """Make a file one that a version wrote which had other columns of literals."""
+    with duckdb.connect(path) as connection:
+        connection.execute(f"CREATE TABLE _graphdb.former ({FORMER['literal'][11]})")
+        columns = "id, text, datatype, language, kind, integer, number, moment"
+        connection.execute(f"INSERT INTO _graphdb.former SELECT {columns} FROM _graphdb.literal")
+        connection.execute("DROP TABLE _graphdb.literal")
+        connection.execute("ALTER TABLE _graphdb.former RENAME TO literal")
+        connection.execute("UPDATE _graphdb.meta SET value = '11' WHERE key = 'schema_version'")
+    time.sleep(2 * MOMENT)
 
 
 def test_a_small_load_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
