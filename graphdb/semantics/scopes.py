@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,17 @@ from graphdb.pattern.names import Names
 from graphdb.procedures.registry import Procedures
 from graphdb.semantics.aggregation import aggregates_in
 from graphdb.semantics.types import Static
+
+_FUNCTIONS = {
+    **dict.fromkeys(("current_date", "today"), "date"),
+    **dict.fromkeys(("current_timestamp", "now", "sysdate", "localtimestamp"), "datetime"),
+    "current_time": "time",
+    "random": "rand",
+}
+"""What SQL and others write without brackets, and the functions that are meant."""
+
+_NAMED = 8
+"""Variables that a hint names, at most."""
 
 
 class Scopes:
@@ -27,11 +39,27 @@ class Scopes:
 
     def unknown(self, variable: ast.Variable, scope: Mapping[str, Static]) -> None:
         """Raise: nothing has this name."""
-        near = nearest(variable.name, scope)
-        hint = f"did you mean '{near[0]}'?" if near else None
-        if self.text[: variable.span.start].rstrip(" ").endswith("--"):
-            hint = "a comment begins with //"
+        hint = self._meant(variable, scope)
         raise self.error(BindError, f"unknown variable '{variable.name}'", variable, hint)
+
+    def _meant(self, variable: ast.Variable, scope: Mapping[str, Static]) -> str | None:
+        """Return what a name may be meant to be that nothing has."""
+        name, known = variable.name, [other for other in scope if other.isidentifier()]
+        before, after = self.text[: variable.span.start], self.text[variable.span.end :]
+        if before.rstrip(" ").endswith("--"):
+            return "a comment begins with //"
+        if (near := nearest(name, known)) != []:
+            return f"did you mean '{near[0]}'?"
+        if name.lower() in _FUNCTIONS:
+            return f"did you mean {_FUNCTIONS[name.lower()]}()?"
+        introduced = re.search(rf"[(\[]\s*{re.escape(name)}\b|\bAS\s+{re.escape(name)}\b", before, re.IGNORECASE)
+        if introduced is not None and re.search(r"\bWITH\b(?!\s+['\"])", before[introduced.end() :], re.IGNORECASE):
+            return f"WITH hands on what it names alone: WITH {name}, …"
+        if after.startswith("."):
+            return f"known here: {', '.join(known[:_NAMED])}" if known else None
+        elements = [other for other in known if scope[other].base in ("vertex", "edge")]
+        of_element = f"a property is written with its variable, {elements[0]}.{name}; " if elements else ""
+        return f"{of_element}a text stands in quotes, '{name}'" if name.isidentifier() else None
 
     def new(self, variable: ast.Variable, scope: Mapping[str, Static]) -> None:
         """Raise if a name that is brought in is taken."""
