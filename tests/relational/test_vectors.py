@@ -128,6 +128,9 @@ SETS = [
     "MATCH (a:Person {on: true}) RETURN a.name AS name, a.age AS age UNION MATCH (a:Person {age: 3}) RETURN a.name AS name, a.age AS age",
     "MATCH (a:Person) WHERE a.id < 9 RETURN a.id AS x ORDER BY a.id LIMIT 3 UNION MATCH (a:Person) RETURN a.age AS x",
     "MATCH (a:Person)-[:KNOWS]->(b) WITH DISTINCT b MATCH (b)-[:KNOWS]->(c) RETURN b.id, c.id",
+    "MATCH (a:Person)-[:KNOWS]->(b) WITH a.city AS c, {lo: min(b.age), hi: max(b.size), n: count(*)} AS m RETURN c, m.hi - m.lo, m.n ORDER BY c",
+    "MATCH (a:Person)-[:KNOWS]->(b) WITH a.age AS k, {lo: min(b.name), n: sum(b.age) + 1, in: {l: max(b.born)}} AS m RETURN k, m ORDER BY k",
+    "MATCH (a:Person)-[:KNOWS]->(b) WHERE a.id < 0 WITH {lo: min(b.age), n: count(b)} AS m RETURN m, m.lo, m.n",
     "MATCH (a:Person)-[:KNOWS]->(b) WITH a, max(b.age) AS oldest MATCH (a)-[:KNOWS]->(c) WHERE c.age = oldest RETURN a.id, c.id",
 ]
 

@@ -111,8 +111,12 @@ class ClauseTranslator:
         for name in (f"c{i}" for i in range(len(compiled))):
             vector: Vector = ColumnOf(name)
             if name in computed:
-                vector, base = over.value(computed[name][0])
-                require(base is computed[name][1].type.base and base in HANDED_ON)
+                node, value = computed[name]
+                if value.type.base in STRUCTS:
+                    made.append((name, over.struct(node, value)))
+                    continue
+                vector, base = over.value(node)
+                require(base is value.type.base and base in HANDED_ON)
             made.append((name, vector))
         found = Clause(Clause(rows, conditions, tuple(columns), True), (), tuple(made))
         if not order and window == (0, None):
