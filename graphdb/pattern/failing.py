@@ -20,6 +20,8 @@ _TAKE_ANYTHING = frozenset(
     "coalesce datatype elementid exists id iri keys labels lang predicate properties type".split()
 )
 """Functions that do not fail on a value of another type."""
+_SMALL = 1000
+"""Years, days and the like of which no duration is too long."""
 _CUTS = frozenset({"substring", "left", "right"})
 _MADE_OF_TEXT = frozenset({"date", "localtime", "time", "localdatetime", "datetime", "duration"})
 """Functions (and what their names begin with, before a dot) that fail on a text that says something else."""
@@ -45,7 +47,7 @@ def can_fail(condition: ast.Expression, names: Names, text: str) -> bool:
                 if any(isinstance(each, ast.Literal) and not each.value for each in step):
                     return True
             case ast.FunctionCall(name=name) if name.lower().partition(".")[0] in _MADE_OF_TEXT:
-                if any(isinstance(argument, ast.MapLiteral) for argument in part.arguments):
+                if any(isinstance(each, ast.MapLiteral) and not _is_plain(name, each) for each in part.arguments):
                     return True  # there may be no such month
                 if any(kinds & _TEXTS for kinds in _kinds(part, names, text)):
                     return True
@@ -55,6 +57,12 @@ def can_fail(condition: ast.Expression, names: Names, text: str) -> bool:
                 if not all(isinstance(length, ast.Literal) for length in lengths):
                     return True
     return False
+
+
+def _is_plain(name: str, parts: ast.MapLiteral) -> bool:
+    """Whether a map says how long something takes in small integers, which there is a duration of."""
+    values = [value.value if isinstance(value, ast.Literal) else None for _, value in parts.items]
+    return name.lower() == "duration" and all(type(each) is int and abs(each) <= _SMALL for each in values)
 
 
 def can_fail_somewhere(node: ast.Expression, names: Names, text: str) -> bool:

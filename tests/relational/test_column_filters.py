@@ -217,3 +217,20 @@ def test_conditions_on_texts_see_each_value_once(kind: str) -> None:
         db.query("MATCH (n:N {i: 35}) REMOVE n.t")
         texts[0], texts[35] = "bab7", None
         compare()
+
+
+def test_durations_of_small_integers_are_tested_before_the_match() -> None:
+    """They cannot fail, as a map that may name no month can."""
+    with graphdb.connect(device="cpu", threads=1) as database:
+        database.query(
+            "UNWIND range(1, 40) AS i CREATE (:P {i: i, at: localdatetime('2024-01-01T00:00:00') + duration({days: i})})"
+        )
+        text = "MATCH (p:P) WHERE p.at > localdatetime('2024-01-20T00:00:00') - duration({days: 3, hours: 1}) RETURN p.i ORDER BY p.i"
+        assert database.query(text).fetchall() == [(i,) for i in range(16, 41)]
+        (scan,) = (line for (line,) in database.query("EXPLAIN " + text).fetchall() if "scan" in line)
+        assert "p.at > localdatetime" in scan
+        text = "MATCH (p:P) WHERE p.at + duration({days: 2}) >= localdatetime('2024-02-10T00:00:00') RETURN p.i ORDER BY p.i"
+        assert database.query(text).fetchall() == [(i,) for i in range(38, 41)]
+        text = "MATCH (p:P) WHERE p.at > localdatetime({year: 2024, month: 13 - p.i / 40 * 12}) RETURN p.i"
+        with pytest.raises(graphdb.GraphDBError):
+            database.query(text).fetchall()

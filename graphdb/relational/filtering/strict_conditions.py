@@ -15,7 +15,6 @@ _NOT_STRICT = (
     ast.Case,
     ast.ListComprehension,
     ast.ListPredicate,
-    ast.MapLiteral,
     ast.Reduce,
 )
 _KNOW_NULL = frozenset({"coalesce", "datatype", "exists", "lang"})
@@ -61,4 +60,6 @@ def _knows_null(part: object, arguments: Mapping[str, object]) -> bool:
         return not part.items or any(isinstance(inner, ast.Property) for inner in walk(part))
     if isinstance(part, ast.Boolean):
         return not all(any(isinstance(inner, ast.Property) for inner in walk(side)) for side in part.operands)
+    if isinstance(part, ast.MapLiteral):
+        return any(isinstance(inner, ast.Property) for inner in walk(part))
     return isinstance(part, _NOT_STRICT)
