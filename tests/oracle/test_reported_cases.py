@@ -135,6 +135,13 @@ CASES: list[tuple[str, str, list[tuple[object, ...]]]] = [
         "MATCH (n)<-[:R*0..]-() RETURN n.k, EXISTS { (n)<-[:R]-() } AS e, count(*) ORDER BY n.k",
         [(1, False, 1), (2, True, 2), (3, True, 3)],
     ),
+    # Edges of ends of paths to themselves.
+    (ROUND, "MATCH (n)-[:F*]->() WHERE (n)-[:E]->(n) RETURN n.k", []),
+    (
+        "CREATE (a {k: 1})-[:R]->(b {k: 2})-[:R]->(a), (b)-[:E]->(b)",
+        "MATCH (n)-[:R*]->(m) WHERE NOT (n)-[:E]->(n) AND (m)-[:E]-(m) RETURN n.k, m.k",
+        [(1, 2)],
+    ),
     (LISTS, "MATCH (n) CALL (n) { UNWIND [1] AS i RETURN n.t AS t } RETURN t ORDER BY n.k", [(["a"],), ([1, 2],)]),
 ]
 

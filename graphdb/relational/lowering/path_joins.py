@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from graphdb.common.values.types import FLOAT, INTEGER, NODE, Base, sql_type
 from graphdb.grammar import syntax as ast
-from graphdb.pattern.bind import BoundPattern, conjuncts, variables_in
+from graphdb.pattern.bind import BoundPattern, conjuncts, is_edge_test, variables_in
 from graphdb.pattern.free import free_variables
 from graphdb.pattern.graph import Wanted
 from graphdb.pattern.paths.lengths import OF_PATHS, all_hold
@@ -280,6 +280,8 @@ class Searches(PathEdges):
                 candidates[end] = self._pattern_of(bound, ONE_VERTEX).vertices[0].candidates
                 residual += tuple(bound.residual)
                 among += (replace(given, vertex=number) for given in self._semijoins(bound))
+                if bound.edge_tests:
+                    among.append(self._with_loops(free[end], end, number))
         used = used | free_variables(residual)
         most = 0 if not beside or step.groups or step.count == EVERY or step.cost is not None else step.count
         if most:  # of those that are as short, the ones that take no edge that the row has
@@ -311,6 +313,12 @@ class Searches(PathEdges):
         self._steps.append(found)
         joined = [end for end in known if ends[end] in found.columns]
         return self._with_found(relation, path, found, joined, bool(known), residual, beside, most)
+
+    def _with_loops(self, said: ast.MatchClause, end: str, number: int) -> Given:
+        """Return the vertices that have the edges to themselves, or lack them, as is said of an end."""
+        tests = [condition for condition in conjuncts(said.where) if is_edge_test(condition)]
+        match = ast.MatchClause(said.patterns, where=all_hold(tests, said.span), span=said.span)
+        return self._vertex_set(match, ast.Variable(end, said.span)).of(number)
 
     def _with_found(
         self,
