@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphdb.common.duckdb.transactions import Transactions
 from graphdb.common.errors import StorageError
@@ -56,9 +56,11 @@ CREATE TABLE IF NOT EXISTS main.load_errors (file VARCHAR, line BIGINT, "column"
 """
 
 
-@dataclass(frozen=True, slots=True)
-class EdgeLabel:
-    """An edge label's id, IRI and statistics (see :mod:`graphdb.storage.statistics.labels`)."""
+class EdgeLabel(NamedTuple):
+    """An edge label's id, IRI and statistics (see :mod:`graphdb.storage.statistics.labels`).
+
+    Each write makes those of all labels that it has triples of: a named tuple takes a third of a data class's time.
+    """
 
     id: int
     iri: str
@@ -74,16 +76,7 @@ class EdgeLabel:
     @property
     def counts(self) -> tuple[int, ...]:
         """The row of ``edge_label`` without its id."""
-        return (
-            self.triples,
-            self.resource_triples,
-            self.subjects,
-            self.objects,
-            self.max_out_degree,
-            self.max_in_degree,
-            self.kinds,
-            self.max_values,
-        )
+        return self[2:]
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,11 @@ class ByIdentity(Generic[T]):
         self._known[id(asked)] = asked, result
         return result
 
+    def take(self, asked: object) -> T | None:
+        """Return what is remembered of an object, and forget it."""
+        found = self._known.pop(id(asked), None)
+        return None if found is None else found[1]
+
     def get_or_make(self, asked: object, make: Callable[[], T]) -> T:
         """Return what is remembered of an object, or what is made now."""
         found = self._known.get(id(asked))

@@ -17,6 +17,9 @@ from graphdb.grammar.walk import walk
 
 E = TypeVar("E", bound=Exception)
 
+_RIGHT = frozenset({bool, int, float, list, type(None)})
+"""Types of which nothing is wrong with a value before it is used."""
+
 
 def check_arguments(text: str, arguments: Mapping[str, object], implied: Callable[[], Collection[str]]) -> None:
     """Refuse a value for a parameter that the text does not have: it is a mistake more often than not.
@@ -34,7 +37,9 @@ def check_arguments(text: str, arguments: Mapping[str, object], implied: Callabl
             )
         if name not in arguments:
             raise ParameterError.missing(name, arguments, text, parameter.span.start)
-        if isinstance(value := arguments[name], str) and not encodes(value):
+        if (value := arguments[name]).__class__ in _RIGHT:
+            continue
+        if isinstance(value, str) and not encodes(value):
             raise _no_text(name, text, parameter)
         if isinstance(value, DateTime) and value.zone is not None and not is_known(value.zone):
             raise ParameterError(

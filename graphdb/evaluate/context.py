@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from graphdb.sql.constants import from_numpy, passed_instead
 
 if TYPE_CHECKING:
     from graphdb.procedures.registry import Procedures
+    from graphdb.relational.paths.run import PathRun
+    from graphdb.relational.program import Program
+    from graphdb.relational.projection.relation import Relation
     from graphdb.storage.graph.changes import Changes
     from graphdb.storage.statistics.known import KnownStatistics
 
@@ -41,6 +44,10 @@ _PLAIN = frozenset({bool, int, float, str, type(None)})
 
 _ALWAYS_GIVEN = _PLAIN - {int}
 """Types of which the evaluator knows every value."""
+
+_INTEGERS = frozenset({int})
+_BEYOND = 1 << 63
+"""The first positive integer that is none of 64 bits."""
 
 _OFTEN = 1 << 4
 """Rows that are evaluated between two questions whether to go on: expressions may be long."""
@@ -78,6 +85,8 @@ class Context(StatementNames):
         self._prepare = prepare
         self.subqueries = Subqueries(self, prepare)
         self.arguments = arguments
+        self.given_arguments: dict[str, Any] = {}
+        """Those of :meth:`argument` that were asked for."""
         self.new_control = new_control
         self._memory = memory
         self._steps = 0
@@ -93,6 +102,30 @@ class Context(StatementNames):
         found.started = self.started
         return found
 
+    def begin_again(
+        self,
+        prepare: Prepare,
+        arguments: Mapping[str, object],
+        new_control: Callable[[], Control],
+        memory: MemoryWatch | None,
+    ) -> None:
+        """Begin another run of the statement, which is at :meth:`rest`: nothing that was read before is known."""
+        self._prepare, self.subqueries = prepare, Subqueries(self, prepare)
+        self.arguments, self.new_control, self._memory = arguments, new_control, memory
+        self._steps = self._numbers = 0
+        self.started = time.time_ns()
+
+    def rest(self) -> None:
+        """Forget all that belongs to a run, which has ended."""
+        self.forget_statement()
+        self.given_arguments.clear()
+        self.view.forget()
+        self.view.deleted.clear()
+        self.arguments, self._memory = {}, None
+        self.new_control = Control
+        self._prepare = _at_rest
+        self.subqueries = Subqueries(self, _at_rest)
+
     def watched(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield the items of a loop in Python, as long as there is time and nobody has cancelled the statement.
 
@@ -107,14 +140,17 @@ class Context(StatementNames):
                 self.check(control)
             yield item
 
-    def stepped(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield the items of a list within a row: short lists of many rows are asked about together."""
-        for item in items:
-            self._steps += 1
-            if self._steps == _OFTEN:
-                self._steps = 0
-                self.check(self.new_control())
-            yield item
+    def stepped(self, items: Sequence[Item]) -> Iterable[Item]:
+        """Return the items of a list within a row, to be gone through: short lists of many rows are asked about
+        together.
+        """
+        if len(items) >= _OFTEN:
+            return self.watched(items)
+        self._steps += len(items)
+        if self._steps >= _OFTEN:
+            self._steps = 0
+            self.check(self.new_control())
+        return items
 
     def check(self, control: Control) -> None:
         """Raise if the statement must stop now; see :meth:`watched`."""
@@ -132,10 +168,10 @@ class Context(StatementNames):
     def given(self, value: object, node: ast.Expression) -> Any:
         """Return a parameter's value as the evaluator knows it."""
         kind = value.__class__
-        if kind in _PLAIN and (kind is not int or value in INT64):
+        if kind in _ALWAYS_GIVEN or (kind is int and -_BEYOND <= value < _BEYOND):  # type: ignore[operator]
             return value
-        if kind is list and _ALWAYS_GIVEN.issuperset(map(type, value)):  # type: ignore[call-overload]  # in C
-            return [*value]  # type: ignore[misc]
+        if kind is list:
+            return self._given_list(value, node)  # type: ignore[arg-type]
         value = from_numpy(value)
         match value:
             case bool() | float() | str() | None | Vertex() | Temporal():
@@ -159,6 +195,20 @@ class Context(StatementNames):
         else:
             hint = passed_instead(value)
         raise ParameterError(wrong, text=self.text, position=node.span.start, hint=hint)
+
+    def _given_list(self, items: list[object], node: ast.Expression) -> list[Any]:
+        """Return the items of a list as the evaluator knows them."""
+        kinds, plain = set(map(type, items)), cast("list[int]", items)  # in C: lists may be long
+        if kinds <= _ALWAYS_GIVEN or (kinds == _INTEGERS and min(plain) >= -_BEYOND and max(plain) < _BEYOND):
+            return [*items]
+        return [self.given(item, node) for item in checked(items)]
+
+    def argument(self, node: ast.Parameter) -> Any:
+        """Return the value of a parameter that has one, as the evaluator knows it: all places of one share it."""
+        given, name = self.given_arguments, node.name
+        if name not in given:
+            given[name] = self.given(self.arguments[name], node)
+        return given[name]
 
     def valued(self, value: Any) -> Any:
         """Return a value with those of literals in the place of vertices that are some, in lists and maps, too."""
@@ -191,3 +241,7 @@ class Context(StatementNames):
     def vertices(self, terms: Any) -> Any:
         """Return the vertex ids of term ids, as an array."""
         return self.snapshot.store.to_vertices(np.asarray(terms, np.int64))
+
+
+def _at_rest(query: ast.Composite, start: Relation) -> tuple[PathRun, Program]:
+    raise AssertionError("no statement runs")

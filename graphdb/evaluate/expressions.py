@@ -84,8 +84,9 @@ class Compiler(Evaluator):
         arguments = self.context.arguments
         if node.name not in arguments:
             raise self.error(node, f"parameter ${node.name} has no value", ParameterError)
-        value = self.context.given(arguments[node.name], node)
-        return lambda row: value
+        self.context.argument(node)
+        given, name = self.context.given_arguments, node.name
+        return lambda row: given[name]
 
     def _variable(self, node: ast.Variable) -> Evaluate:
         name, view = node.name, self.context.view
@@ -106,18 +107,18 @@ class Compiler(Evaluator):
         return self.compile(node)
 
     def _property(self, node: ast.Property) -> Evaluate:
-        base, context, key = self.compile(node.base), self.context, node.key
+        base, view, key = self.compile(node.base), self.context.view, node.key
         text = key.text
 
         def read(row: Row) -> Any:
             value = base(row)
+            if value.__class__ is Vertex:
+                return view.property(value, key, node)
             match value:
                 case None:
                     return None
-                case Vertex():
-                    return context.view.property(value, key, node)
                 case Edge():
-                    return context.view.edge_property(value, key, node)
+                    return view.edge_property(value, key, node)
                 case dict():
                     return value.get(text)
                 case Temporal():

@@ -198,6 +198,14 @@ class StatementNames:
         self._labels.clear()
         self._resources.clear()
 
+    def forget_statement(self) -> None:
+        """Forget what a run of the statement found and brought in."""
+        self.forget_names()
+        self._written.clear()
+        self.new_names.clear()
+        self._lazy_hidden = self._lazy_edge_keys = None
+        self.flush = _nothing
+
     def resource(self, iri: str) -> Vertex | None:
         """Return the vertex with an IRI, or None."""
         if iri not in self._resources:

@@ -29,6 +29,8 @@ _SINGLE = 16
 """Times that edges of a label are looked for, before all that have rows of their own are read."""
 _TOGETHER = 64
 """Pairs of vertices between which edges are looked for together, at most."""
+_WITHOUT = frozenset({int, str, float, bool, type(None)})
+"""Types of values that are no vertices or edges, and have none inside."""
 _TEXT = EXACT_ONLY | 1 << Kind.DATE | 1 << Kind.DATETIME | 1 << Kind.ZONED | 1 << Kind.TIME
 """Kinds, as a bit mask, whose values are read from their text."""
 _COLUMNS = {1 << Kind.INTEGER, 1 << Kind.STRING, 1 << Kind.DOUBLE, 1 << Kind.BOOLEAN}
@@ -117,21 +119,22 @@ class View:
     def expect(self, values: Iterable[Any]) -> None:
         """Announce the vertices among values, and those inside them."""
         for value in values:
-            match value:
-                case int() | str():  # most of what long lists have
-                    continue
-                case Vertex():
-                    if value.id not in self._labels:
-                        self._unlabelled.add(value.id)
-                    if value.id not in self._facts:
-                        self._waiting.add(value.id)
-                case Edge():
-                    self.expect((Vertex(value.start), Vertex(value.end)))
-                    self.expect_edges([(value.label, value.start, value.end)])
-                case list():
+            kind = value.__class__
+            if kind in _WITHOUT:  # most of what there is
+                continue
+            if kind is Vertex:
+                if (id := value.id) not in self._labels:
+                    self._unlabelled.add(id)
+                if id not in self._facts:
+                    self._waiting.add(id)
+            elif kind is Edge:
+                self.expect((Vertex(value.start), Vertex(value.end)))
+                self.expect_edges([(value.label, value.start, value.end)])
+            elif isinstance(value, list):
+                if value:
                     self.expect(value)
-                case dict():
-                    self.expect(value.values())
+            elif isinstance(value, dict):
+                self.expect(value.values())
 
     def expect_edges(self, triples: Iterable[tuple[int, int, int]]) -> None:
         """Announce the triples (label, start, end) of edges."""

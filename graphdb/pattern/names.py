@@ -88,20 +88,32 @@ class Names:
         self, edge_labels: Mapping[int, EdgeLabel | None], vertex_labels: Mapping[int, VertexLabel | None]
     ) -> Names:
         """Return the names after changes of some labels, None for those that are no more; without a hierarchy only."""
+        properties, known = self._properties.iris, dict[int, EdgeLabel]()
+        for id, label in edge_labels.items():
+            if label is not None and bool(label.kinds) == (id in properties):
+                known[id] = label
+        hidden, classes = dict[int, VertexLabel](), dict[int, VertexLabel]()
+        for id, named in vertex_labels.items():
+            if named is not None:
+                (classes if named.iri != VERTEX else hidden)[id] = named
+        same = known.keys() == edge_labels.keys() <= self.edge_labels.keys() and classes.keys() <= self._classes.keys()
+        if not same or hidden.keys() | classes.keys() != vertex_labels.keys():
+            return self._named_anew(edge_labels, vertex_labels)
+        names = copy(self)
+        names.edge_labels = {**self.edge_labels, **known}
+        names.hidden = {**self.hidden, **hidden}
+        names.vertex_labels = names._classes = {**self.vertex_labels, **classes}
+        return names
+
+    def _named_anew(
+        self, edge_labels: Mapping[int, EdgeLabel | None], vertex_labels: Mapping[int, VertexLabel | None]
+    ) -> Names:
+        """Return what :meth:`following` does, where names come or go, or become properties or cease to be some."""
         edges = {**self.edge_labels, **edge_labels}
         vertices = {**self.hidden, **self.vertex_labels, **vertex_labels}
-        known = {id: label for id, label in edges.items() if label is not None}
-        every = {id: label for id, label in vertices.items() if label is not None}
-        hidden = {id: label for id, label in every.items() if label.iri == VERTEX}
-        classes = {id: label for id, label in every.items() if id not in hidden}
-        changed = [label for label in edge_labels.values() if label is not None]
-        properties = all(bool(label.kinds) == (label.id in self._properties.iris) for label in changed)
-        if not properties or known.keys() != self.edge_labels.keys() or classes.keys() != self.vertex_labels.keys():
-            labels = [known[id] for id in sorted(known)]
-            return Names(self.prefixes, labels, (every[id] for id in sorted(every)), above=self._above)
-        names = copy(self)
-        names.edge_labels, names.vertex_labels, names._classes, names.hidden = known, classes, classes, hidden
-        return names
+        known = [label for _, label in sorted(edges.items()) if label is not None]
+        every = [label for _, label in sorted(vertices.items()) if label is not None]
+        return Names(self.prefixes, known, every, above=self._above)
 
     def stand(self, edge_labels: Mapping[int, tuple[int, ...] | None], vertex_labels: Mapping[int, int]) -> bool:
         """Whether each name stands for what it did, and properties have values of the same kinds, after some changes.
@@ -110,7 +122,7 @@ class Names:
         """
         for id, row in edge_labels.items():
             known = self.edge_labels.get(id)
-            if known is None or row is None or known.counts[6:] != tuple(row[6:]):
+            if known is None or row is None or known.kinds != row[6] or known.max_values != row[7]:
                 return False
         return all(count and (id in self.vertex_labels or id in self.hidden) for id, count in vertex_labels.items())
 

@@ -212,7 +212,9 @@ def take_snapshot(
             properties.follow(before.properties, names.edge_labels, changes)
             keys.follow(before.keys, changes)
             edges.follow(before.edges, changes)
-        known = {iri: id for iri, id in before.ids.items() if id is not None}
+        known = dict(before.ids)
+        if None in known.values():
+            known = {iri: id for iri, id in known.items() if id is not None}
     return Snapshot(
         connection,
         names,
@@ -247,8 +249,10 @@ def _followed(connection: Connection, former: Predecessor) -> Names | None:
         vertices.update(change.counted.vertex_labels)
     names = before.names
     changed, known = edges.keys() | vertices.keys(), dict[int, str]()
-    for labels in (names.edge_labels, names.vertex_labels, names.hidden):
-        known.update([(id, label.iri) for id, label in labels.items() if id in changed])
+    for id in changed:
+        label = names.edge_labels.get(id) or names.vertex_labels.get(id) or names.hidden.get(id)
+        if label is not None:
+            known[id] = label.iri
     if len(known) < len(changed):
         known |= {id: iri for iri, id in before.ids.items() if id in changed}
     if missing := [id for id in changed if id not in known]:

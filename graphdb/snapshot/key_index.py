@@ -46,6 +46,9 @@ _COLUMNS = {
 }
 """The column of the literal table with the values of a property, by its kinds: of dates the days since 1970."""
 
+_STORED = {1 << Kind.INTEGER: int, 1 << Kind.STRING: str}
+"""The types of values that are found where just they are stored, by their kinds."""
+
 _WHOLE = 1 << 53
 """Below which whole numbers are the same as integers and as floats."""
 
@@ -106,7 +109,7 @@ class KeyIndexes:
     @staticmethod
     def is_stored(label: EdgeLabel, value: object) -> bool:
         """Whether who has a value that is equal to this one has just this one: 3.0 is found where 3 is stored."""
-        return type(value) is {"integer": int, "text": str}.get(_COLUMNS.get(label.kinds, ""))
+        return type(value) is _STORED.get(label.kinds)
 
     def are_in_memory(self, label: EdgeLabel) -> bool:
         """Whether the values of a property are sorted in memory."""
@@ -117,7 +120,10 @@ class KeyIndexes:
         column = _COLUMNS.get(label.kinds)
         if column is None or len(values) > MOST:
             return None
-        given = [_stored(value, column) for value in values]
+        if len(values) == 1 and type(values[0]) is int and column == "integer" and values[0] in INT64:
+            given = [*values]  # what most ask for
+        else:
+            given = [_stored(value, column) for value in values]
         if _UNKNOWN in given:
             return None
         values = [value for value in given if value is not None]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection
+from graphdb.common.lazy import lazy
 from graphdb.common.values.literals import python_value_of
 from graphdb.common.values.terms import LITERAL_BASE, VALUE_SQL, Kind
 from graphdb.common.values.types import AS_WRITTEN, tidied
@@ -61,11 +62,8 @@ class Lookup:
     def __init__(self, connection: Connection, store: TripleStore, limit_bytes: int) -> None:
         self._connection = connection
         self._store = store
-        self._sizes: dict[Part, int] = {part: getattr(store, part) for part in _ENTRY}
-        needed = accumulate(_ENTRY[part] * size for part, size in self._sizes.items())
-        self._fits = {part for part, size in zip(self._sizes, needed, strict=True) if size <= limit_bytes}
-        self._entries = store.resources + store.literals + store.size
-        self._asked = self._entries <= _AT_ONCE
+        self._limit = limit_bytes
+        self._asked: bool | None = None
         self._wanted = 0
         """Terms that were wanted so far."""
         self._scanning = 0.0
@@ -73,6 +71,24 @@ class Lookup:
         self._looking = 0.0
         """Seconds that DuckDB took, or would have taken, to look for the IRIs of vertices."""
         self._columns: dict[str, Any] = {}
+
+    # What most states of the data are never asked for, between two that are written.
+
+    @lazy
+    def _sizes(self) -> dict[Part, int]:
+        """How many there are of each part."""
+        return {part: getattr(self._store, part) for part in _ENTRY}
+
+    @lazy
+    def _fits(self) -> set[Part]:
+        """The parts that fit."""
+        needed = accumulate(_ENTRY[part] * size for part, size in self._sizes.items())
+        return {part for part, size in zip(self._sizes, needed, strict=True) if size <= self._limit}
+
+    @lazy
+    def _entries(self) -> int:
+        """Terms and triples."""
+        return self._store.resources + self._store.literals + self._store.size
 
     def ready(self, *parts: Part, wanted: int) -> bool:
         """Whether some parts, or all, are looked up here for so many terms: where they fit, from the second time on.
@@ -84,7 +100,8 @@ class Lookup:
         self._wanted += wanted
         if self._entries > _MANY:
             return self._wanted * _ONE_OF >= sum(self._sizes[part] for part in parts or _ENTRY)
-        asked, self._asked = self._asked, True
+        asked = self._entries <= _AT_ONCE if self._asked is None else self._asked
+        self._asked = True
         return asked
 
     def iris_pay(self, wanted: int) -> bool:

@@ -20,9 +20,8 @@ class Changes:
     def __str__(self) -> str:
         parts = []
         for name in self.__slots__:
-            what, verb = name.split("_")
-            count = getattr(self, name)
-            if count:
+            if count := getattr(self, name):
+                what, verb = name.split("_")
                 parts.append(f"{count:,} {_ONE[what] if count == 1 else what} {verb}")
         return ", ".join(parts) if parts else "no changes"
 

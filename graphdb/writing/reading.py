@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from graphdb.common.arrow import numbers
+from graphdb.common.caches import ByIdentity
 from graphdb.common.errors import (
     BindError,
     ExecutionError,
@@ -23,7 +25,7 @@ from graphdb.common.errors import (
 from graphdb.common.values.types import ANY, Base
 from graphdb.evaluate.columns.codec import Keys
 from graphdb.evaluate.context import Context, Row
-from graphdb.evaluate.expressions import Compiler
+from graphdb.evaluate.kept import CompiledValues
 from graphdb.evaluate.memory import MemoryWatch
 from graphdb.evaluate.values import Edge, Vertex
 from graphdb.grammar import syntax as ast
@@ -125,11 +127,18 @@ class Reading:
         self._prepare = prepare
         state.snapshot()  # before a transaction begins
         memory = MemoryWatch(state.budget)
-        self._context = Context(
-            state.snapshot, state.forget, self._prepare_within, text, arguments, new_control, memory
-        )
         self._query, self._arguments = with_maps(query, arguments)
-        self._context.arguments = self._arguments
+        known: CompiledValues | str | None = state.plans.compiled.take(self._query)
+        self._came_before = known is not None
+        kept = known if isinstance(known, CompiledValues) else None
+        if kept is None or kept.context.text != text:
+            context = Context(
+                state.snapshot, state.forget, self._prepare_within, text, self._arguments, new_control, memory
+            )
+            kept = CompiledValues(context)
+        else:
+            kept.context.begin_again(self._prepare_within, self._arguments, new_control, memory)
+        self._values, self._context = kept, kept.context
         self.parts = stages_of_parts(self._query)
         self._tables = Tables(state.connection)
         self.row_by_row: list[str] = []
@@ -189,10 +198,11 @@ class Reading:
         if not stage.reads and not stage.asked:
             return start
         if is_small(start.count) and start.types is not None:
-            found = self._reader.read(stage, start.listed, start.types, stay=_stays(stage, around))
+            found = self._reader.read(stage, start.listed, start.types, stay=_onward(stage, around).stays)
             if found is not None:
-                first, last = stage.reads[0].span.start, stage.reads[-1].span.end
-                self._note(stage, f"found by keys, row by row: {' '.join(self._text[first:last].split())}")
+                if self._notes is not None:
+                    first, last = stage.reads[0].span.start, stage.reads[-1].span.end
+                    self._note(stage, f"found by keys, row by row: {' '.join(self._text[first:last].split())}")
                 rows, types = found
                 return alone(rows) if ANY in types.values() else of_values(self._tables, rows, types)
         return self._read(stage.query(by_sets=False), self._relation(start), stage, each)
@@ -204,16 +214,17 @@ class Reading:
 
     def _unwound(self, stage: Stage, start: Rows, around: Sequence[Stage]) -> Rows | None:
         """Return the rows of an UNWIND of few items, of which nothing is asked but by what goes row by row."""
-        clause, at = stage.unwound, next((i for i, each in enumerate(around) if each is stage), None)
-        if clause is None or at is None or not all(map(_in_python, around[at:])):
+        onward = _onward(stage, around)
+        if not onward.in_python or (clause := stage.unwound) is None:
             return None
         items = self._items(stage)
         if not start.in_python and items < inf and not is_small(items):
             return None
-        source = Compiler(self._context).compile(clause.source)
+        source, plain = self._writer.value(clause.source), isinstance(clause.source, ast.Variable | ast.Parameter)
         rows: list[Row] = []
         for row in start.listed:
-            self._context.view.expect(row.values())
+            if not plain:
+                self._context.view.expect(row.values())
             found = source(row)
             for item in found if isinstance(found, list) else () if found is None else (found,):
                 rows.append({**row, clause.variable.name: item})
@@ -377,12 +388,33 @@ def _in_python(stage: Stage) -> bool:
     return not stage.reads or stage.unwound is not None
 
 
-def _stays(stage: Stage, around: Sequence[Stage]) -> bool:
-    """Whether nothing is asked of the rows of a stage but by what goes row by row in Python."""
+@dataclass(frozen=True, slots=True)
+class _Onward:
+    """What the text says of the rows of a stage among others."""
+
+    around: Sequence[Stage]
+    in_python: bool
+    """Whether it and those after it can go on from rows that are Python's alone."""
+    stays: bool
+    """Whether nothing is asked of its rows but by what goes row by row in Python."""
+
+
+_ONWARD: ByIdentity[_Onward] = ByIdentity(256)
+"""What :func:`_goes_on` says of stages."""
+
+
+def _onward(stage: Stage, around: Sequence[Stage]) -> _Onward:
+    """Return what the text says of the rows of a stage: found once for the same others around it."""
+    found = _ONWARD.get(stage)
+    return _ONWARD.put(stage, _goes_on(stage, around)) if found is None or found.around is not around else found
+
+
+def _goes_on(stage: Stage, around: Sequence[Stage]) -> _Onward:
     at = next((i for i, each in enumerate(around) if each is stage), None)
-    if at is None or isinstance(stage.write, ast.MergeClause):
-        return False
-    return all(map(_in_python, (*stage.inner, *around[at + 1 :])))
+    if at is None:
+        return _Onward(around, False, False)
+    stays = not isinstance(stage.write, ast.MergeClause) and all(map(_in_python, (*stage.inner, *around[at + 1 :])))
+    return _Onward(around, all(map(_in_python, around[at:])), stays)
 
 
 def expected(prepared: Prepared | Program) -> float:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from itertools import chain
 
+from graphdb.common.caches import ByIdentity
 from graphdb.common.values.literals import exported
 from graphdb.common.values.terms import RDF_TYPE
 from graphdb.common.values.types import BOOLEAN, EDGE, INTEGER, NODE, PATH, Column, Type
@@ -41,6 +42,9 @@ from graphdb.writing.rows import AT, Rows, of_python, of_table, unit
 from graphdb.writing.stages import Stage, creation
 from graphdb.writing.work import Work
 
+_RAN = "ran"
+"""Stands for what the first run of a statement has compiled, which may be the only one."""
+
 
 class Writing(Explaining):
     """Runs one statement, or explains it."""
@@ -54,12 +58,15 @@ class Writing(Explaining):
         with ExitStack() as stack:
             stack.callback(self._tables.drop)
             stack.enter_context(state.connection.promised.at_once())
-            with state.connection.guard() as raw, state.connection.guard(self._left()):
+            within: AbstractContextManager[object] = nullcontext()
+            if self._deadline is not None:
+                within = state.connection.guard(self._left())
+            with state.connection.guard() as raw, within:
                 state.admit()
                 self._begin = lambda: stack.enter_context(state.writing())
                 update = state.update(raw, state.known_statistics())
                 self._work = Work(self._context, self._tables, update, Naming(self._context, update), self._materialize)
-                self._writer = RowWriter(self._work)
+                self._writer = RowWriter(self._work, self._values)
                 self._reader = RowReader(self._writer, LEAST)
                 self._row_merge = RowMerge(self._work, self._writer, self._reader, self._matches)
                 results = [self._part(part) for part in self.parts]
@@ -67,6 +74,8 @@ class Writing(Explaining):
                 self._finish()
                 state.written()
                 result = results[0] if len(results) == 1 else self._union(results)
+        self._values.rest()
+        state.plans.compiled.put(self._query, self._values if self._came_before else _RAN)
         if result is None:
             result = Result(state.version(), None)
         result.message, result.elapsed = str(self._work.changes), time.perf_counter() - started
@@ -122,26 +131,31 @@ class Writing(Explaining):
         values or what its rows hold say otherwise.
         """
         rows = self._unwound(stage, start, around)
+        if stage.why_rows is not None:
+            return self._row_by_row(stage, rows, stage.why_rows)
+        if self._context.view.deleted:
+            return self._row_by_row(stage, rows, "rows may name what is deleted")
         try:
-            if stage.why_rows is not None:
-                raise RowByRow(stage.why_rows)
-            if self._context.view.deleted:
-                raise RowByRow("rows may name what is deleted")
             if rows is None and not (stage.reads and self._are_many(stage, start)):
                 rows = self._read_rows(stage, start, around, max(self._items(stage), 1) if start.is_unit else None)
             if rows is None:
                 table = self._read_for_sets(stage, stage.query(by_sets=True), start)
             elif rows.in_python or is_small(rows.count):
-                raise RowByRow("there are few rows")
+                return self._row_by_row(stage, rows, "there are few rows")
             else:
                 table = self._read_for_sets(stage, replace(stage, reads=()).query(by_sets=True), rows)
             clause = CLAUSES[type(stage.write)](self._work, stage, table)
             clause.refuse()
         except RowByRow as why:
-            self.row_by_row.append(str(why))
-            self._note(stage, f"row by row: {why}")
-            return None, rows
+            return self._row_by_row(stage, rows, str(why))
         return clause, None
+
+    def _row_by_row(self, stage: Stage, rows: Rows | None, why: str) -> tuple[None, Rows | None]:
+        """Note why a clause goes row by row; return what :meth:`_by_sets` does then."""
+        self.row_by_row.append(why)
+        if self._notes is not None:
+            self._note(stage, f"row by row: {why}")
+        return None, rows
 
     def _applied(self, clause: Clause) -> Rows:
         """Apply a clause by sets; return its rows."""
@@ -177,7 +191,7 @@ class Writing(Explaining):
             made = self._writer.run(clause, rows.listed)
         if not isinstance(clause, (ast.CreateClause, ast.MergeClause)):
             return rows
-        return of_python(self._tables, made, rows, self._types_of(clause, stage.scope))
+        return of_python(self._tables, made, rows, _types_of(stage))
 
     def _merged_and_set(self, stage: Stage, clause: ast.MergeClause, rows: Rows) -> list[Row]:
         """Merge rows, and set what only subqueries say: after each row where another may find what is set for it."""
@@ -185,7 +199,7 @@ class Writing(Explaining):
         inner = () if clause.on_create or clause.on_match else stage.inner
         if not inner:
             return self._row_merge.run(clause, rows.listed)
-        made, types = [], self._types_of(clause, stage.scope)
+        made, types = [], _types_of(stage)
         together = self._row_merge.are_apart(stage.write, rows.listed)
         for part in [rows.listed] if together else [[row] for row in rows.listed]:
             self._merged = rows
@@ -197,17 +211,6 @@ class Writing(Explaining):
                     self._stage(each, chosen, ())
             made += new
         return made
-
-    @staticmethod
-    def _types_of(clause: ast.CreateClause | ast.MergeClause, scope: Sequence[str]) -> dict[str, Type]:
-        """Return the types of what a clause makes, by its names; of MERGE, whether it was made."""
-        create = creation(clause) if isinstance(clause, ast.MergeClause) else clause
-        found = {MADE: BOOLEAN} if isinstance(clause, ast.MergeClause) else {}
-        for element in elements_of(create):
-            if element.variable is not None:
-                found[element.variable.name] = NODE if isinstance(element, ast.NodePattern) else EDGE
-        found |= {pattern.variable.name: PATH for pattern in create.patterns if pattern.variable is not None}
-        return {name: type for name, type in found.items() if name not in scope}
 
     def _matches(self, pattern: ast.PathPattern, rows: Sequence[Row]) -> list[list[Row]]:
         """Return what a pattern of MERGE matches for some of the rows under way: what it names first."""
@@ -310,6 +313,27 @@ class Writing(Explaining):
         if left := sum(self._tables.count(incident(gone, type)) for gone, _ in work.left):
             raise edges_left(left, self._text, work.left[-1][1])
         work.flushed()
+
+
+_TYPES: ByIdentity[dict[str, Type]] = ByIdentity(256)
+"""What :func:`_made_by` says of stages."""
+
+
+def _types_of(stage: Stage) -> dict[str, Type]:
+    """Return the types of what the clause of a stage makes, by its names; of MERGE, whether it was made."""
+    return _TYPES.get_or_make(stage, lambda: _made_by(stage))
+
+
+def _made_by(stage: Stage) -> dict[str, Type]:
+    clause = stage.by_row
+    assert isinstance(clause, ast.CreateClause | ast.MergeClause)
+    create = creation(clause) if isinstance(clause, ast.MergeClause) else clause
+    found = {MADE: BOOLEAN} if isinstance(clause, ast.MergeClause) else {}
+    for element in elements_of(create):
+        if element.variable is not None:
+            found[element.variable.name] = NODE if isinstance(element, ast.NodePattern) else EDGE
+    found |= {pattern.variable.name: PATH for pattern in create.patterns if pattern.variable is not None}
+    return {name: type for name, type in found.items() if name not in stage.scope}
 
 
 def _may_go_on(stage: Stage) -> bool:

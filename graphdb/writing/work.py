@@ -42,7 +42,8 @@ class Work:
 
     def flushed(self) -> None:
         """What follows reads the graph as it is now."""
-        self.context.changed(self.update.take_changes(), self.update.known)
+        if changes := self.update.take_changes():
+            self.context.changed(changes, self.update.known)
         self.context.forget_names()
         self.context.view.forget()
 

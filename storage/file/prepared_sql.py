@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from graphdb.common.duckdb.parsed import parsed
@@ -35,13 +36,13 @@ class Insertions:
     def add(self, table: str, columns: Columns) -> None:
         """Let rows of a table of the graph wait; those that wait for the same table are inserted."""
         self.run(table)
-        listed = [(name, [*values]) for name, values in columns.items()]
-        given = {name: values for name, values in listed if values.count(None) < len(values)}
-        # Types are the values' own, for to look up those that are named takes DuckDB a tenth of the statement, and each
-        # column has a name, for without one DuckDB writes the values out as its name.
-        lists = ", ".join([f"unnest(?) AS c{i}" for i in range(len(given))])
-        sql = f"INSERT INTO _graphdb.{table} ({', '.join(given)}) SELECT {lists}"
-        self._waiting[table] = sql, [*given.values()]
+        names, given = [], []
+        for name, values in columns.items():
+            listed = [*values]
+            if listed.count(None) < len(listed):
+                names.append(name)
+                given.append(listed)
+        self._waiting[table] = _insertion(table, tuple(names)), given
 
     def run(self, *tables: str) -> None:
         """Insert all rows that wait; where tables are named, only if there are some of one of these."""
@@ -52,6 +53,17 @@ class Insertions:
         first = ", ".join([f"first{i} AS ({sql})" for i, (sql, _) in enumerate(others)])
         sql = f"WITH {first} {last}" if others else last
         execute(self._connection, sql, [value for _, given in waiting for value in given])
+
+
+@cache
+def _insertion(table: str, columns: tuple[str, ...]) -> str:
+    """Return the INSERT of lists of values into some columns.
+
+    Types are the values' own, for to look up those that are named takes DuckDB a tenth of the statement, and each
+    column has a name, for without one DuckDB writes the values out as its name.
+    """
+    lists = ", ".join([f"unnest(?) AS c{i}" for i in range(len(columns))])
+    return f"INSERT INTO _graphdb.{table} ({', '.join(columns)}) SELECT {lists}"
 
 
 def execute_script(connection: duckdb.DuckDBPyConnection, sql: str) -> None:

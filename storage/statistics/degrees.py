@@ -205,14 +205,16 @@ class Degrees:
 
     def _note(self, change: Changes) -> None:
         """Take away and add the triples of a small change, one by one."""
+        tables = self._tables
         for rows, sign in ((change.removed, -1), (change.added, 1)):
             for label, subject, object in rows.tolist():
-                for pairs in (self._pairs.get(label), self._blocks.get(label)):
-                    if pairs is not None:
-                        pairs.note(subject, object, there=sign > 0)
-                if (table := self._tables.get((OUT, label))) is not None:
+                if (pairs := self._pairs.get(label)) is not None:
+                    pairs.note(subject, object, there=sign > 0)
+                if (blocks := self._blocks.get(label)) is not None:
+                    blocks.note(subject, object, there=sign > 0)
+                if (table := tables.get((OUT, label))) is not None:
                     table.note(subject, sign, sign * (object >= LITERAL_BASE))
-                if (table := self._tables.get((IN, label))) is not None:
+                if (table := tables.get((IN, label))) is not None:
                     table.note(object, sign, 0)
 
 
@@ -240,8 +242,9 @@ class Table:
         self._since, self._changed = _NONE
         self._noted: dict[int, tuple[int, int]] = {}
         """What changed last, by vertex."""
-        self._views: tuple[tuple[memoryview, memoryview, int], ...] | None = None
-        """Both sorted levels, in which Python finds a number sooner than NumPy, and the first; None: to be made."""
+        self._views: tuple[tuple[memoryview, memoryview, int, bool], ...] | None = None
+        """The sorted levels, in which Python finds a number sooner than NumPy, the first, and whether literals are
+        counted; None: to be made."""
 
     @classmethod
     def read(cls, connection: duckdb.DuckDBPyConnection, direction: int, label: int) -> Table:
@@ -305,12 +308,15 @@ class Table:
         triples, literals = self._noted.get(vertex, (0, 0))
         if self._views is None:
             levels = (self._keys, self._counts, self._first), (self._since, self._changed, 0)
-            self._views = tuple((keys.data, counts.data, first) for keys, counts, first in levels)
-        for keys, counts, first in self._views:
-            at = bisect_left(keys, vertex - first)
-            if at < len(keys) and keys[at] == vertex - first:
+            self._views = tuple(
+                (keys.data, counts.data, first, counts.shape[1] > 1) for keys, counts, first in levels if len(keys)
+            )
+        for keys, counts, first, with_literals in self._views:
+            number = vertex - first
+            at = bisect_left(keys, number)
+            if at < len(keys) and keys[at] == number:
                 triples += counts[at, 0]
-                if counts.shape[1] > 1:  # type: ignore[index]
+                if with_literals:
                     literals += counts[at, 1]
         return triples, literals
 

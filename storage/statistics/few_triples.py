@@ -8,7 +8,7 @@ be asked, or triples go, that module counts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TypeAlias
 
 from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.storage.arrays.small_joins import Ints
@@ -31,105 +31,119 @@ class Counts:
     pairs: list[Row]
 
 
-class _End(NamedTuple):
-    """A vertex of triples with an edge label in a direction: how many it had and has, and has with a literal."""
-
-    label: int
-    direction: int
-    vertex: int
-    before: int
-    after: int
-    literals: int
+_End: TypeAlias = tuple[int, int, int, int, int]
+"""A resource of triples with an edge label in a direction: label, direction, vertex, how many it had and has."""
 
 
 def counted(known: StatisticsLookup, added: Ints) -> Counts | None:
     """Return what some triples add that are not there (int64 [triples, 3]); None where the file is to be asked."""
     triples = added.tolist()
-    ends = _ends(known, triples)
-    labels = None if ends is None else known.edge_labels_in_memory({label for label, _, _ in triples})
-    if ends is None or labels is None:
+    rows = known.edge_labels_in_memory({label for label, _, _ in triples})
+    found = None if rows is None else _added_up(known, rows, _ends(triples))
+    if rows is None or found is None:
         return None
-    pairs = _pairs(known, ends, triples)
+    resources, classes, degrees = found
+    pairs = _pairs(known, resources, triples)
     if pairs is None:
         return None
-    now = _edge_labels(known, labels, ends)
-    classes = [
-        [vertex, after]
-        for label, direction, vertex, _, after, _ in ends
-        if label == known.typed and direction == IN and vertex < LITERAL_BASE
-    ]
-    return Counts([[label, *now[label]] for label in sorted(now)], sorted(classes), _degrees(ends), pairs)
+    return Counts([[label, *row] for label, row in sorted(rows.items())], sorted(classes), _listed(degrees), pairs)
 
 
-def _ends(known: StatisticsLookup, triples: list[Row]) -> list[_End] | None:
-    """Return what the vertices of triples had and have; None where that is not in memory."""
-    counts: dict[tuple[int, int, int], tuple[int, int]] = {}
+def _ends(triples: list[Row]) -> dict[tuple[int, int, int], list[int]]:
+    """Return how many triples come to a label, direction and vertex, and how many of them with a literal as object."""
+    counts: dict[tuple[int, int, int], list[int]] = {}
     for label, subject, object in triples:
-        count, literals = counts.get((label, OUT, subject), (0, 0))
-        counts[label, OUT, subject] = count + 1, literals + (object >= LITERAL_BASE)
-        count, _ = counts.get((label, IN, object), (0, 0))
-        counts[label, IN, object] = count + 1, 0
-    found = []
-    fresh, fresh_literals = known.first_fresh
-    for (label, direction, vertex), (count, literals) in counts.items():
-        if vertex >= (fresh if vertex < LITERAL_BASE else fresh_literals):
-            found.append(_End(label, direction, vertex, 0, count, literals))
-            continue
-        before = known.degree_in_memory(direction, label, vertex)
-        if before is None:
-            return None
-        found.append(_End(label, direction, vertex, before[0], before[0] + count, before[1] + literals))
-    return found
+        literal = 1 if object >= LITERAL_BASE else 0
+        if (found := counts.get(at := (label, OUT, subject))) is None:
+            counts[at] = [1, literal]
+        else:
+            found[0] += 1
+            found[1] += literal
+        if (found := counts.get(at := (label, IN, object))) is None:
+            counts[at] = [1, 0]
+        else:
+            found[0] += 1
+    return counts
 
 
-def _edge_labels(known: StatisticsLookup, before: dict[int, Row], ends: list[_End]) -> dict[int, Row]:
-    """Return the rows of edge labels by now: see the columns of ``edge_label``."""
-    new = [vertex for _, direction, vertex, had, _, _ in ends if vertex >= LITERAL_BASE and direction == IN and not had]
-    bits = known.bits_of_kinds(new)
-    for label, direction, vertex, had, has, literals in ends:
-        row = before[label]
+def _added_up(
+    known: StatisticsLookup, rows: dict[int, Row], ends: dict[tuple[int, int, int], list[int]]
+) -> tuple[list[_End], list[Row], dict[tuple[int, int, int], Row]] | None:
+    """Add what ends get to the ``rows`` of their edge labels: see the columns of ``edge_label``.
+
+    Returns the resources among them, the rows of classes, and the differences of degrees by label, direction and
+    bucket; None where memory does not tell what one had.  It is one loop, which every small write goes through.
+    """
+    (fresh, fresh_literals), typed = known.first_fresh, known.typed
+    resources: list[_End] = []
+    classes: list[Row] = []
+    values: list[tuple[Row, int]] = []  # literals that a label did not have, beside its row
+    degrees: dict[tuple[int, int, int], Row] = {}
+    for (label, direction, vertex), (count, literals) in ends.items():
+        had, is_resource, row = 0, vertex < LITERAL_BASE, rows[label]
+        if vertex < (fresh if is_resource else fresh_literals):
+            before = known.degree_in_memory(direction, label, vertex)
+            if before is None:
+                return None
+            had, literals = before[0], literals + before[1]
+        has = had + count
         if direction == OUT:
-            row[0] += has - had
+            row[0] += count
             row[2] += not had
-            row[4] = max(row[4], has)
-            row[7] = max(row[7], literals)
-            continue
-        if vertex < LITERAL_BASE:
-            row[1] += has - had
+            row[4] = has if has > row[4] else row[4]
+            row[7] = literals if literals > row[7] else row[7]
+        else:
+            row[3] += not had
+            row[5] = has if has > row[5] else row[5]
+        if is_resource:
+            resources.append((label, direction, vertex, had, has))
+            if direction == IN:
+                row[1] += count
+                if label == typed:
+                    classes.append([vertex, has])
         elif not had:
-            row[6] |= bits[vertex]
-        row[3] += not had
-        row[5] = max(row[5], has)
-    return before
+            values.append((row, vertex))
+        if (bucket := degrees.get(at := (label, direction, has.bit_length() - 1))) is None:
+            degrees[at] = [1, has, has * has]
+        else:
+            bucket[0] += 1
+            bucket[1] += has
+            bucket[2] += has * has
+        if had:  # it leaves one bucket for another
+            bucket = degrees.setdefault((label, direction, had.bit_length() - 1), [0, 0, 0])
+            bucket[0] -= 1
+            bucket[1] -= had
+            bucket[2] -= had * had
+    bits = known.bits_of_kinds([literal for _, literal in values])
+    for row, literal in values:
+        row[6] |= bits[literal]
+    return resources, classes, degrees
 
 
-def _degrees(ends: list[_End]) -> list[Row]:
-    """Return (label, direction, bucket, vertices, edges, squares): vertices leave a bucket for another."""
-    sums: dict[tuple[int, int, int], tuple[int, int, int]] = {}
-    for label, direction, _, had, has, _ in ends:
-        for degree, sign in ((has, 1), (had, -1)):
-            if degree:
-                key = label, direction, degree.bit_length() - 1
-                vertices, edges, squares = sums.get(key, (0, 0, 0))
-                sums[key] = vertices + sign, edges + sign * degree, squares + sign * degree * degree
+def _listed(sums: dict[tuple[int, int, int], Row]) -> list[Row]:
+    """Return rows, sorted, of keys and what was added up for them, as far as that comes to something."""
     return [[*key, *row] for key, row in sorted(sums.items()) if any(row)]
 
 
 def _pairs(known: StatisticsLookup, ends: list[_End], triples: list[Row]) -> list[Row] | None:
     """Return (label, class, direction, edges, vertices); None where a vertex that is there gets a class."""
-    come = [(s, c) for label, s, c in triples if label == known.typed and c < LITERAL_BASE]
-    if not all(known.is_fresh(subject) for subject, _ in come):
-        return None
+    typed = known.typed
+    come = [(s, c) for label, s, c in triples if label == typed and c < LITERAL_BASE]
     fresh, _ = known.first_fresh
-    there = sorted({vertex for _, _, vertex, _, _, _ in ends if vertex < LITERAL_BASE and vertex < fresh})
+    if any(subject < fresh for subject, _ in come):
+        return None
+    there = sorted({vertex for _, _, vertex, _, _ in ends if vertex < fresh})
     classes = known.classes_in_memory(there, come)
     if classes is None:
         return None
     for subject, label in come:
         classes.setdefault(subject, set()).add(label)
-    sums: dict[tuple[int, int, int], tuple[int, int]] = {}
-    for end, direction, vertex, had, has, _ in ends:  # vertices with a new class are new, and had none
+    sums: dict[tuple[int, int, int], Row] = {}
+    for end, direction, vertex, had, has in ends:  # vertices with a new class are new, and had none
         for label in classes.get(vertex, ()):
-            edges, vertices = sums.get((end, label, direction), (0, 0))
-            sums[end, label, direction] = edges + has - had, vertices + (not had)
-    return [[*key, *row] for key, row in sorted(sums.items()) if any(row)]
+            if (found := sums.get(at := (end, label, direction))) is None:
+                sums[at] = [has - had, 0 if had else 1]
+            else:
+                found[0] += has - had
+                found[1] += not had
+    return _listed(sums)

@@ -55,13 +55,22 @@ class KnownStatistics:
         """Return what is known after a change; degrees follow when all that belongs to it is done."""
         if self.edge_labels is None or self.vertex_labels is None:
             return replace(self, degrees=None)
-        edges = {**self.edge_labels, **counted.edge_labels}
-        return replace(
-            self,
-            degrees=None,
-            edge_labels={id: row for id, row in edges.items() if row is not None},
-            vertex_labels={**self.vertex_labels, **counted.vertex_labels},
-        )
+        edges: dict[int, tuple[int, ...]] = dict(self.edge_labels)
+        for id, row in counted.edge_labels.items():
+            if row is None:
+                edges.pop(id, None)
+            else:
+                edges[id] = row
+        vertices = {**self.vertex_labels, **counted.vertex_labels}
+        return KnownStatistics(self.sizes, self.ahead, self.typed, edges, vertices)
+
+    def with_degrees(self, degrees: Degrees | None) -> KnownStatistics:
+        """Return the same with degrees."""
+        return KnownStatistics(self.sizes, self.ahead, self.typed, self.edge_labels, self.vertex_labels, degrees)
+
+    def with_sizes(self, sizes: tuple[int, int]) -> KnownStatistics:
+        """Return the same with other numbers of terms."""
+        return KnownStatistics(sizes, self.ahead, self.typed, self.edge_labels, self.vertex_labels, self.degrees)
 
     def pairs(
         self, file: Callable[[], duckdb.DuckDBPyConnection], label: int, changed: ChangedPairs = UNCHANGED

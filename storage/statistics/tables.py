@@ -86,7 +86,7 @@ class Log:
         """
         pairs = self.pairs(connection)
         assert self._lengths is not None
-        texts = {table: f" {[[_NUMBERS[table], *row] for row in some]}" for table, some in rows.items() if len(some)}
+        texts = {table: _text(table, some) for table, some in rows.items() if len(some)}
         if not texts:
             return
         insertions.add("counted", {"rows": [*texts.values()]})
@@ -117,6 +117,11 @@ _SEVERAL = "[["
 
 _LENGTHS = "SELECT rows[:4] AS start, sum(length(rows))::BIGINT FROM _graphdb.counted GROUP BY start"
 """How many characters of the log begin with what."""
+
+
+def _text(table: str, rows: Sequence[Sequence[int]]) -> str:
+    """Return rows of a table as the log has them: lists of integers, each with the number of the table before it."""
+    return f" [{repr(rows)[1:].replace('[', f'[{_NUMBERS[table]}, ')}"
 
 
 def _start(table: str) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -163,14 +163,16 @@ class Update:
         self._insertions.run()
         found, self.changes = self.changes, []
         if self._known.degrees is not self._degrees:
-            self._known = replace(self._known, degrees=self._degrees)
+            self._known = self._known.with_degrees(self._degrees)
         sizes = self._terms.sizes
         if sizes is None:
             return [*found, Changes()]
         if sizes != self._reported:
             last, self._reported = found[-1] if found else None, sizes
             if last is not None and last.counted is not None:
-                found[-1] = replace(last, counted=replace(last.counted, sizes=Sizes(*sizes)))
+                before = last.counted
+                counted = Counted(before.edge_labels, before.vertex_labels, Sizes(*sizes), before.pairs)
+                found[-1] = Changes(last.removed, last.added, counted, last.edges, last.values)
             else:
                 found.append(Changes(counted=Counted(sizes=Sizes(*sizes))))
         return found
@@ -181,7 +183,7 @@ class Update:
         known, sizes = self._known, self._terms.sizes
         if known.edge_labels is None or known.typed is None or known.degrees is None or sizes is None:
             return None
-        return replace(known, sizes=sizes)
+        return known.with_sizes(sizes)
 
     def resources(self, iris: Sequence[str]) -> list[int]:
         """Return the ids of distinct IRIs, adding those that are new."""
@@ -384,10 +386,7 @@ class Update:
         """Do the same for small changes that Python has as arrays, without temporary tables."""
         added = distinct(added)
         asked = distinct(np.concatenate([removed, added])) if len(removed) else added
-        _, subject, object = asked.T
-        new_object = np.where(object < LITERAL_BASE, object >= self._fresh, object >= self._fresh_literals)
-        asked = asked[(subject < self._fresh) & ~new_object]  # a new term is in no triple
-        there = incremental.there(self._connection, asked[~among(asked, absent)], self._known)
+        there = incremental.there(self._connection, self._perhaps_there(asked, absent), self._known)
         lost = distinct(removed[among(removed, there)]) if len(removed) else removed
         new = added[~among(added, there) | among(added, lost)] if len(there) else added
         if len(lost):
@@ -408,7 +407,23 @@ class Update:
                 bare,
             )
             self._known = self._known.after(counted)
-            self._changed(replace(changes, counted=counted, values=self._values))
+            self._changed(Changes(lost, new, counted, values=self._values))
+
+    def _perhaps_there(self, triples: Ints, absent: Ints) -> Ints:
+        """Return those of some triples that may be in the file: a new term is in none, nor are those ``absent``."""
+        fresh, literals = self._fresh, self._fresh_literals
+        if len(triples) <= LISTED and len(absent) <= LISTED:  # sooner than NumPy begins
+            missing = set(map(tuple, absent.tolist()))
+            found = [
+                row
+                for row in map(tuple, triples.tolist())
+                if row[1] < fresh and row[2] < (fresh if row[2] < LITERAL_BASE else literals) and row not in missing
+            ]
+            return np.array(found, np.int64) if found else incremental.NONE
+        _, subject, object = triples.T
+        new_object = np.where(object < LITERAL_BASE, object >= fresh, object >= literals)
+        perhaps: Ints = triples[(subject < fresh) & ~new_object]
+        return perhaps[~among(perhaps, absent)]
 
     def _changed(self, changes: Changes | None) -> None:
         """Note changes; by now there are triples of all terms."""

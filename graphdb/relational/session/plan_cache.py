@@ -167,6 +167,8 @@ class PlanCache(Generic[Plan]):
         self._texts: OrderedDict[str, _Text[Plan]] = OrderedDict()
         self.checked: ByIdentity[bool] = ByIdentity(MAX_PLANS)
         """Statements that write of which nothing is wrong, as long as names stand for what they do."""
+        self.compiled: ByIdentity[Any] = ByIdentity(MAX_PLANS)
+        """What such statements have compiled in Python, which no run uses."""
 
     def __len__(self) -> int:
         """Return the number of plans for given arguments."""
@@ -331,6 +333,7 @@ class PlanCache(Generic[Plan]):
         """Drop all plans: it is not known what has changed, or names have, or what else they depend on."""
         self._texts.clear()
         self.checked.clear()
+        self.compiled.clear()
         self._bytes = self._characters = 0
 
     def _used(self, text: str) -> _Text[Plan]:

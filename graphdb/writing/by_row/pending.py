@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.stopping import checked
-from graphdb.common.values.terms import LITERAL_BASE, RDF_TYPE, VERTEX
+from graphdb.common.values.terms import LITERAL_BASE
 from graphdb.evaluate.context import Context
 from graphdb.evaluate.values import Vertex
 from graphdb.storage.updates.apply import Update
@@ -52,7 +52,7 @@ class Pending:
 
     def labelled(self, vertex: Vertex, label: int) -> Triple:
         """Return the triple that gives a vertex a label."""
-        return (self._naming.ids(RDF_TYPE)[0], vertex.id, label)
+        return (self._naming.type_label, vertex.id, label)
 
     def add(self, triple: Triple) -> None:
         """Note that a triple comes."""
@@ -66,7 +66,7 @@ class Pending:
 
     def keep(self, vertex: Vertex) -> None:
         """A vertex that loses something stays, as one that CREATE made."""
-        self._added.add(self.labelled(vertex, self._naming.ids(VERTEX)[0]))
+        self._added.add(self.labelled(vertex, self._naming.hidden_label))
 
     def there(self, triple: Triple) -> bool:
         """Whether a triple is there by now."""
@@ -88,7 +88,7 @@ class Pending:
         """Whether what waits to be written may change which vertices have some labels and values of some properties."""
         if not (self._removed or self._added or self.facts or self.gone):
             return False
-        type = self._naming.ids(RDF_TYPE)[0]
+        type = self._naming.type_label
         if any(label == type and object in labels for label, _, object in chain(self._added, self._removed)):
             return True
         return bool(self.gone) or any(key in keys and vertex not in self._new for vertex, key in self.facts)
@@ -132,9 +132,7 @@ class Pending:
             self._present.clear()  # what comes next may be written by sets
             return
         deleted = {vertex.id for vertex in self._view.deleted if isinstance(vertex, Vertex)}
-        values = {
-            (vertex, key): self._view.values(vertex, key) or () for vertex, key in self.facts if vertex not in deleted
-        }
+        values = {at: self._view.values(*at) or () for at in self.facts if at[0] not in deleted}
         edge_values = []
         edges = []
         for label, start, end in self.edges:
@@ -144,18 +142,20 @@ class Pending:
                     ((label, start, end, ordinal, key), fact) for key, found in properties.items() for fact in found
                 ]
         wanted = {(f.lexical, f.datatype, f.language) for found in values.values() for f in found}
-        wanted |= {(f.lexical, f.datatype, f.language) for _, f in edge_values}
+        wanted.update([(f.lexical, f.datatype, f.language) for _, f in edge_values])
         ordered = sorted(wanted, key=repr)
         numbers = dict(zip(ordered, self._update.literals(ordered), strict=True))
-        # A new edge of a deleted vertex is written nevertheless: that it is left over is an error of the statement's.
-        type = self._naming.ids(RDF_TYPE)[0]
-        added = {t for t in self._added if t[1] not in deleted or (t[0] != type and t[2] < LITERAL_BASE)}
-        removed = set(self._removed)
+        added, removed = set(self._added), set(self._removed)
+        if deleted:
+            # A new edge of one is written nevertheless: that it is left over is an error of the statement's.
+            type = self._naming.type_label
+            added = {t for t in added if t[1] not in deleted or (t[0] != type and t[2] < LITERAL_BASE)}
         old = self._old_values(values)
         for (vertex, key), found in checked(values.items()):
-            new = {(key, vertex, numbers[f.lexical, f.datatype, f.language]) for f in found}
-            added |= new
-            removed |= old[vertex, key] - new
+            new = [(key, vertex, numbers[f.lexical, f.datatype, f.language]) for f in found]
+            added.update(new)
+            if before := old.get((vertex, key)):
+                removed |= before.difference(new)
         if self.gone:
             removed |= self._stored({vertex.id for vertex in self.gone})
         described = [(*row, numbers[f.lexical, f.datatype, f.language]) for row, f in edge_values]
@@ -165,7 +165,7 @@ class Pending:
             _array([triple for triple in self.edges if not self._is_new(triple)]),
             _array(edges),
             _array(described),
-            _array([triple for triple in added if self._present.get(triple) is False]),
+            _array([triple for triple, there in self._present.items() if not there and triple in added]),
             () if self.loose else frozenset(vertex.id for vertex in self.gone),
         )
         self._removed, self._added, self.facts, self.edges, self.gone = set(), set(), set(), set(), set()
@@ -174,15 +174,17 @@ class Pending:
         self._view.flushed()
         self._context.changed(self._update.take_changes(), self._update.known)
 
-    def _old_values(self, asked: Iterable[tuple[int, int]]) -> defaultdict[tuple[int, int], set[Triple]]:
-        """Return the values of some properties (vertex, key), as the file has them."""
-        old: defaultdict[tuple[int, int], set[Triple]] = defaultdict(set)
+    def _old_values(self, asked: Iterable[tuple[int, int]]) -> dict[tuple[int, int], set[Triple]]:
+        """Return the values of some properties (vertex, key), as the file has them; none of vertices that are new."""
+        old: dict[tuple[int, int], set[Triple]] = {}
         unread: defaultdict[int, list[int]] = defaultdict(list)
         for vertex, key in asked:
+            if vertex in self._new:
+                continue
             facts = self._view.stored_facts(vertex)
             if facts is not None:
                 old[vertex, key] = {triple for triple in facts if triple[0] == key}
-            elif vertex not in self._new:
+            else:
                 unread[key].append(vertex)
         for key, vertices in unread.items():
             for vertex, objects in zip(vertices, self._update.objects(key, vertices), strict=True):
@@ -196,7 +198,7 @@ class Pending:
 
     def _read_at(self, vertices: Sequence[int], *, edges: bool) -> set[Triple]:
         """Return the edges at some vertices, or what else there is of them, as the file has them."""
-        type = self._naming.ids(RDF_TYPE)[0]
+        type = self._naming.type_label
         return set(self._update.at(vertices, type, edges=edges)) if vertices else set()
 
 

@@ -37,6 +37,8 @@ Ids: TypeAlias = NDArray[np.int64]
 _PLAIN = {int: INTEGER, str: STRING, bool: BOOLEAN, Vertex: NODE}
 """Types of items, all of one class."""
 
+_NODES = list_of(NODE)
+
 _PASSED = (Base.NODE, Base.EDGE, Base.INTEGER, Base.STRING, Base.BOOLEAN)
 """Types of values that are the same in Python and in a column."""
 
@@ -77,9 +79,12 @@ class _Passed:
 
     variables: tuple[tuple[str, str], ...]
     lists: tuple[tuple[str, str], ...]
+    needs: frozenset[str]
 
 
 _Clause: TypeAlias = "_Found | _Unwound | _Passed"
+
+_NO_IDS: Ids = np.empty(0, np.int64)
 
 _KNOWN: ByIdentity[tuple[tuple[_Clause, ...] | None]] = ByIdentity(256)
 """What stages consist of; None for what is for SQL."""
@@ -116,7 +121,7 @@ class RowReader:
         ((clauses),) = _KNOWN.get_or_make(stage, lambda: (_clauses_of(stage),))
         if clauses is None or self._context.view.deleted:
             return None
-        if not all(type.base in _PASSED or type == list_of(NODE) for type in types.values()):
+        if not all(type is NODE or type.base in _PASSED or type is _NODES or type == _NODES for type in types.values()):
             return None
         found, types = list(rows), dict(types)
         for clause in clauses:
@@ -236,7 +241,7 @@ class RowReader:
         keys = self._context.stored.keys
         if key.max_values > 1 or not keys.are_in_memory(key):
             return keys.find(key, values)
-        found = [np.empty(0, np.int64)]
+        found: list[Ids] = []
         for value in values:
             ids = keys.find(key, [value])
             if ids is None:
@@ -244,29 +249,33 @@ class RowReader:
             if keys.is_stored(key, value):
                 self._context.view.has_value(ids.tolist(), key.id, value)
             found.append(ids)
-        return np.concatenate(found)
+        return found[0] if len(found) == 1 else np.concatenate([_NO_IDS, *found])
 
     def _passed(
         self, clause: _Passed, rows: list[Row], types: dict[str, Type]
     ) -> tuple[list[Row], dict[str, Type]] | None:
         """Return the rows with other names, or a row for each group of them."""
-        if any(name not in types for name, _ in (*clause.variables, *clause.lists)):
+        variables, lists = clause.variables, clause.lists
+        if not types.keys() >= clause.needs or not all(types[name] is NODE or types[name] == NODE for name, _ in lists):
             return None
-        if any(types[name] != NODE for name, _ in clause.lists):
-            return None
-        passed = {alias: types[name] for name, alias in clause.variables}
-        passed |= {alias: list_of(NODE) for _, alias in clause.lists}
-        made = [{alias: row[name] for name, alias in clause.variables} for row in rows]
-        if not clause.lists:
-            return made, passed
+        passed = {alias: types[name] for name, alias in variables}
+        passed.update([(alias, _NODES) for _, alias in lists])
+        if not lists:
+            return [{alias: row[name] for name, alias in variables} for row in rows], passed
+        if rows and all(row[name] is rows[0][name] for name, _ in variables for row in rows):  # as one row made them
+            group: Row = {alias: rows[0][name] for name, alias in variables}
+            for name, alias in lists:
+                group[alias] = [row[name] for row in rows if row[name] is not None]
+            return [group], passed
+        made = [{alias: row[name] for name, alias in variables} for row in rows]
         key_of = self._context.group_key
         groups: dict[tuple[object, ...], Row] = {}
-        if not clause.variables:
-            groups[()] = {alias: [] for _, alias in clause.lists}
+        if not variables:
+            groups[()] = {alias: [] for _, alias in lists}
         for row, own in zip(rows, made, strict=True):
-            empty: Row = {alias: [] for _, alias in clause.lists}
+            empty: Row = {alias: [] for _, alias in lists}
             group = groups.setdefault(tuple(map(key_of, own.values())), {**own, **empty})
-            for name, alias in clause.lists:
+            for name, alias in lists:
                 if row[name] is not None:
                     group[alias].append(row[name])
         return [*groups.values()], passed
@@ -369,4 +378,5 @@ def _passed_of(returns: ast.ReturnClause) -> list[_Clause] | None:
                 lists.append((name, alias))
             case _:
                 return None
-    return [_Passed(tuple(variables), tuple(lists))]
+    needs = frozenset(name for name, _ in (*variables, *lists))
+    return [_Passed(tuple(variables), tuple(lists), needs)]

@@ -6,29 +6,34 @@ clause is applied by sets, and at the end of the statement.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from graphdb.common.caches import ByIdentity
 from graphdb.common.errors import ExecutionError
 from graphdb.common.values.decimals import fits
 from graphdb.common.values.literals import literal_of
+from graphdb.common.values.terms import XSD
 from graphdb.evaluate.calls import wrong
 from graphdb.evaluate.context import Row
-from graphdb.evaluate.evaluator import Evaluate
-from graphdb.evaluate.expressions import Compiler
+from graphdb.evaluate.kept import CompiledValues
 from graphdb.evaluate.values import Edge, Path, Several, Vertex, type_name
 from graphdb.evaluate.view import Fact
 from graphdb.grammar import syntax as ast
+from graphdb.pattern.free import free_variables
 from graphdb.writing.by_row.pending import Pending, Triple
+from graphdb.writing.joining import elements_of
 from graphdb.writing.naming import key_named
 from graphdb.writing.work import Work
+
+_INTEGER = XSD + "integer"
 
 
 class RowWriter:
     """Writes for one statement."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, values: CompiledValues) -> None:
         self.context = work.context
         self.view = work.context.view
         self.changes = work.changes
@@ -36,15 +41,9 @@ class RowWriter:
         """The last DELETE, for errors."""
         self._naming = work.naming
         self.pending = Pending(work.context, work.update, work.naming)
-        self._compiler = Compiler(work.context)
-        self._compiled: dict[int, tuple[object, Evaluate]] = {}
-
-    def value(self, node: ast.Expression) -> Evaluate:
-        """Return the function from a row to an expression's value."""
-        found = self._compiled.get(id(node))
-        if found is None:
-            found = self._compiled[id(node)] = node, self._compiler.compile(node)
-        return found[1]
+        self.value = values.value
+        """Returns the function from a row to an expression's value."""
+        self._reference = values.reference
 
     def flush(self) -> None:
         """Write what is waiting to the file."""
@@ -55,8 +54,10 @@ class RowWriter:
         self.prepare(clause, rows)
         match clause:
             case ast.CreateClause():
-                self._look_ahead(clause.patterns, rows)
-                self.pending.expect(len(rows) * _new_vertices(clause.patterns, rows))
+                says = _SAYS.get_or_make(clause, lambda: _said(clause))
+                self._look_ahead(says, rows)
+                bound: set[str] = set(rows[0]) if rows else set()
+                self.pending.expect(len(rows) * (len(says.names - bound) + says.nameless))
                 return [self.create(clause.patterns, row) for row in self.context.watched(rows)]
             case ast.SetClause():
                 self._set(clause.items, rows)
@@ -68,28 +69,25 @@ class RowWriter:
 
     def prepare(self, clause: ast.ClauseNode, rows: list[Row]) -> None:
         """Read ahead what a clause needs of its rows, and number the names that it makes."""
-        for row in rows:
-            self.view.expect(row.values())
+        names = _READ.get_or_make(clause, lambda: _read_by(clause))
+        for row in rows if names else ():
+            self.view.expect([row[name] for name in names if name in row])
         self._naming.read(clause)
 
     # --- CREATE
 
-    def _look_ahead(self, patterns: tuple[ast.PathPattern, ...], rows: list[Row]) -> None:
+    def _look_ahead(self, says: _Says, rows: list[Row]) -> None:
         """Ask at once which of the edges between vertices of the rows are there already."""
         wanted: set[Triple] = set()
-        for pattern in patterns:
-            for i, edge in enumerate(pattern.edges):
-                left, right = pattern.nodes[i].variable, pattern.nodes[i + 1].variable
-                if not isinstance(edge, ast.EdgePattern) or left is None or right is None:
-                    continue
-                if rows and left.name in rows[0] and right.name in rows[0]:
-                    label = self._naming.edge_label(edge.labels)
-                    first, second = (right, left) if edge.direction is ast.Direction.IN else (left, right)
-                    for row in rows:
-                        start, end = row[first.name], row[second.name]
-                        if isinstance(start, Vertex) and isinstance(end, Vertex):
-                            wanted.add((label, start.id, end.id))
-        self.pending.ask(wanted)
+        for edge, first, second in says.between if rows else ():
+            if first in rows[0] and second in rows[0]:
+                label = self._naming.edge_label(edge.labels)
+                for row in rows:
+                    start, end = row[first], row[second]
+                    if isinstance(start, Vertex) and isinstance(end, Vertex):
+                        wanted.add((label, start.id, end.id))
+        if wanted:
+            self.pending.ask(wanted)
 
     def create(self, patterns: tuple[ast.PathPattern, ...], row: Row) -> Row:
         """Make what some patterns say for a row; return it with what was made."""
@@ -134,19 +132,19 @@ class RowWriter:
 
     def _create_edge(self, pattern: ast.EdgePattern, start: Vertex, end: Vertex, row: Row) -> Edge:
         self.pending.loose |= bool(self.view.deleted)
-        label = self._naming.edge_label(pattern.labels)
-        triple = (label, start.id, end.id)
+        label, pair = self._naming.edge_label(pattern.labels), (start.id, end.id)
+        triple = (label, *pair)
         there = self.pending.there(triple)
         if not there:
-            self.view.undescribed(label, (start.id, end.id))
-        described = self.view.described(label, (start.id, end.id))
-        ordinals = described.get((start.id, end.id))
+            self.view.undescribed(label, pair)
+        described = self.view.described(label, pair)
+        ordinals = described.get(pair)
         if ordinals is None and there:
-            ordinals = described[start.id, end.id] = {0: {}}
-        ordinal = self.view.next_ordinal(*triple, ordinals)
-        edge = Edge(*triple, ordinal)
+            ordinals = described[pair] = {0: {}}
+        ordinal = self.view.next_ordinal(*triple, ordinals) if ordinals or self.view.deleted else 0
+        edge = Edge(label, start.id, end.id, ordinal)
         if ordinals is None and ordinal:
-            ordinals = described[start.id, end.id] = {}
+            ordinals = described[pair] = {}
         if ordinals is not None:
             ordinals[ordinal] = {}
             self.pending.edges.add(triple)
@@ -185,7 +183,14 @@ class RowWriter:
 
     def _put(self, target: Vertex | Edge, key: int, value: Any, node: ast.Expression) -> None:
         """Set one property; null takes it away."""
-        values = list(value) if isinstance(value, Several) else [] if value is None else [value]
+        kind = value.__class__
+        if kind is str:
+            self._put_facts(target, key, (Fact(value, value, None),))
+            return
+        if kind is int:
+            self._put_facts(target, key, (Fact(value, str(value), _INTEGER),))
+            return
+        values = list(value) if kind is Several else [] if value is None else [value]
         facts = []
         for item in values:
             if isinstance(item, Decimal) and not fits(item):  # what it would be read as
@@ -245,7 +250,7 @@ class RowWriter:
             return
         if not isinstance(value, dict):
             raise wrong(self.context, item.value, f"expected a map of properties, found {type_name(value)}")
-        written = {key.text: key for key in _plain_keys(item.value)}
+        written = _PLAIN_KEYS.get_or_make(item, lambda: {key.text: key for key in _plain_keys(item.value)})
         keys = {self._naming.key(written.get(name) or key_named(name, item.value)): name for name in value}
         if not item.add:
             for key in [key for key in self._facts_of(target) if key not in keys]:
@@ -265,7 +270,7 @@ class RowWriter:
         return self._naming.key(key_named(name, node))
 
     def _target(self, node: ast.Expression, row: Row) -> Vertex | Edge | None:
-        value = self._compiler.reference(node)(row)
+        value = self._reference(node)(row)
         if isinstance(value, (Vertex, Edge)):
             self.view.check(value, node)
             return value
@@ -292,7 +297,7 @@ class RowWriter:
         edges: dict[Edge, None] = {}
         self._deleting = clause
         for node in clause.values:
-            value_of = self._compiler.reference(node)
+            value_of = self._reference(node)
             for row in rows:
                 value = value_of(row)
                 match value:
@@ -361,12 +366,49 @@ def _plain_keys(node: ast.Expression) -> list[ast.KeyName]:
     return [key for key, _ in items if len(key.words) == 1 and not key.words[0].is_iri]
 
 
-def _new_vertices(patterns: Iterable[ast.PathPattern], rows: Sequence[Row]) -> int:
-    """Return how many vertices CREATE may make for a row."""
-    nodes = [node for pattern in patterns for node in pattern.nodes]
-    bound: set[str] = set(rows[0]) if rows else set()
-    names = {node.variable.name for node in nodes if node.variable is not None}
-    return len(names - bound) + sum(node.variable is None for node in nodes)
+_PLAIN_KEYS: ByIdentity[dict[str, ast.KeyName]] = ByIdentity(256)
+"""What :func:`_plain_keys` says of items of SET, by their text."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Says:
+    """What the text of a CREATE says of the rows that it is applied to."""
+
+    between: tuple[tuple[ast.EdgePattern, str, str], ...]
+    """Edges with the variables of both their ends, in the direction in which they are made."""
+    names: frozenset[str]
+    """The variables of vertices."""
+    nameless: int
+    """How many vertices have none."""
+
+
+_SAYS: ByIdentity[_Says] = ByIdentity(256)
+"""What :func:`_said` finds in clauses."""
+
+
+def _said(clause: ast.CreateClause) -> _Says:
+    nodes = [node for pattern in clause.patterns for node in pattern.nodes]
+    between = []
+    for pattern in clause.patterns:
+        for edge, *ends in zip(pattern.edges, pattern.nodes, pattern.nodes[1:], strict=False):
+            named = [node.variable.name for node in ends if node.variable is not None]
+            if isinstance(edge, ast.EdgePattern) and len(named) == len(ends):
+                first, second = reversed(named) if edge.direction is ast.Direction.IN else named
+                between.append((edge, first, second))
+    names = [node.variable.name for node in nodes if node.variable is not None]
+    return _Says(tuple(between), frozenset(names), len(nodes) - len(names))
+
+
+_READ: ByIdentity[tuple[str, ...]] = ByIdentity(256)
+"""What :func:`_read_by` says of clauses."""
+
+
+def _read_by(clause: ast.ClauseNode) -> tuple[str, ...]:
+    """Return the variables of whose values a clause may read labels or properties: CREATE only in what it sets."""
+    if isinstance(clause, ast.CreateClause):
+        parts = [part for each in elements_of(clause) for part in (each.properties, each.given)]
+        return tuple(sorted(free_variables(tuple(parts))))
+    return tuple(sorted(free_variables(clause)))
 
 
 def edges_left(count: int, text: str, position: int | None) -> ExecutionError:
