@@ -232,7 +232,17 @@ class Names:
             if len(several) > 1:
                 raise self._ambiguous(words[0], several, text)
             found = keys[several[0]] if several else None
-        return self.property(words, text).id if found is None else found
+        if found is not None:
+            return found
+        try:
+            return self.property(words, text).id
+        except BindError as unknown:
+            near = nearest(words[-1].text, map(local_name, keys), 1)
+            if near:
+                unknown = BindError(
+                    unknown.message, text=text, position=words[0].span.start, hint=f"did you mean '{near[0]}'?"
+                )
+            raise unknown from None
 
     def chains(self, words: Sequence[Word]) -> list[Sequence[Word]]:
         """Split ``A:B:C`` into names: a declared prefix takes the word after it."""

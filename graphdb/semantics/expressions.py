@@ -217,7 +217,8 @@ class Expressions(Scopes, ABC):
     def _subscript(self, node: ast.Subscript, scope: Scope) -> Static:
         base, index = self.type_of(node.base, scope), self.type_of(node.index, scope)
         if base.base not in ("list", "map", "vertex", "edge", *OPEN):
-            raise self._mismatch(f"{base} has no items", node)
+            hint = "characters of a text: substring(text, 0, 1)" if base.base == "string" else None
+            raise self.error(TypeMismatchError, f"{base} has no items", node, hint)
         if base.base == "list" and index.base not in ("integer", "number", *OPEN):
             raise self._mismatch(f"a list's index is an integer, found {index}", node.index)
         if base.base in ("map", "vertex", "edge") and index.base not in ("string", *OPEN):

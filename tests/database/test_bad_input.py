@@ -106,6 +106,13 @@ def refused(action: Callable[[], object], kind: type[graphdb.GraphDBError] = gra
             "WITH hands on what it names alone: WITH x, …",
         ),
         ("MATCH (a) WHERE a.name STARTS WITH 'A' RETURN bb.x", "BindError", "bb.x", "known here: a"),
+        ("RETURN 'abc'[0]", "TypeMismatchError", "'abc'", "substring(text, 0, 1)"),
+        (
+            "RETURN date('2020-01-02') - date('2020-01-01')",
+            "TypeMismatchError",
+            "date",
+            "duration.between(earlier, later)",
+        ),
         ("RETURN current_date", "BindError", "current_date", "did you mean date()?"),
         ("MATCH (person) RETURN persn", "BindError", "persn", "did you mean 'person'?"),
         ("MATCH (a) RETURN a.name ORDER BY zzz", "BindError", "zzz", "unknown variable 'zzz'"),

@@ -30,7 +30,7 @@ def db() -> Iterator[graphdb.Database]:
         ("MATCH (p:Person) RETURN p.nam", ["property 'nam' 27 'name'"]),
         ("MATCH (p {agee: 1}) RETURN p", ["property 'agee' 11 'age'"]),
         ("MATCH ()-[k:KNOW]->() RETURN k", ["edge label 'KNOW' 13 'KNOWS'"]),
-        ("MATCH ()-[k:KNOWS]->() RETURN k.Since", ["property 'Since' 33 None"]),
+        ("MATCH ()-[k:KNOWS]->() RETURN k.Since", ["property 'Since' 33 'since'"]),
         ("MATCH (p) WHERE EXISTS { (p)-[:KNEW]->() } RETURN p", ["edge label 'KNEW' 32 'KNOWS'"]),
         ("MATCH (p:A) MATCH (q:A) RETURN p.b", ["label 'A' 10 None", "label 'A' 22 None", "property 'b' 34 None"]),
         ("MATCH (p:Person)-[k:KNOWS]->(q) WHERE p.age > 0 RETURN q.name, k.since", []),

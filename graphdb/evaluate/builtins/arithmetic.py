@@ -68,7 +68,10 @@ def computed(context: Context, node: ast.Binary, left: Any, right: Any) -> Any:
         found = _temporal(node.operator, left, right)
         if found is not None:
             return found
-    raise wrong(context, node, f"{node.operator} cannot take {type_name(left)} and {type_name(right)}")
+    times = node.operator == "-" and isinstance(left, Temporal) and isinstance(right, Temporal)
+    hint = "what lies between two times: duration.between(earlier, later)" if times else None
+    message = f"{node.operator} cannot take {type_name(left)} and {type_name(right)}"
+    raise wrong(context, node, message, hint=hint)
 
 
 def _number(context: Context, node: ast.Binary, left: Any, right: Any) -> Any:
