@@ -179,6 +179,32 @@ def test_sums_of_many_values_of_rows_that_are_counted(
         assert row == pytest.approx(values(groups[each]))
 
 
+@pytest.mark.parametrize(
+    ("items", "values"),
+    [
+        ("[b.age, b.age * 2, 3]", lambda e: (e["b"]["age"], None if e["b"]["age"] is None else e["b"]["age"] * 2, 3)),
+        ("[b.age, a.id % 3]", lambda e: (e["b"]["age"], e["a"]["id"] % 3)),
+        ("[r.w, b.age]", lambda e: (e["w"], e["b"]["age"])),
+        ("[b.mix, b.size]", lambda e: (e["b"]["mix"], e["b"]["size"])),
+    ],
+)
+def test_sums_of_several_values_of_rows_that_are_counted(
+    database: graphdb.Database, edges: list[Edge], items: str, values: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clauses, "MANY", 0)
+    monkeypatch.setattr(codes, "_FEWER", 0.001)
+    groups: dict[Any, list[Any]] = defaultdict(list)
+    for edge in edges:
+        groups[edge["a"]["age"]] += _some([*values(edge)])
+    text = f"{MATCH}UNWIND {items} AS x RETURN a.age AS k, sum(x) AS s, min(x) AS l, max(x) AS h"
+    found = {row[0]: row[1:] for row in database.query(text).fetchall()}
+    assert found.keys() == groups.keys()
+    for each, row in found.items():
+        assert row == pytest.approx((sum(groups[each]), min(groups[each]), max(groups[each])))
+    (total,) = database.query(f"{MATCH}UNWIND {items} AS x RETURN sum(x) AS s").fetchone() or ()
+    assert total == pytest.approx(sum(map(sum, groups.values())))
+
+
 def test_conditions_have_fewer_results_than_values(
     database: graphdb.Database, edges: list[Edge], monkeypatch: pytest.MonkeyPatch
 ) -> None:

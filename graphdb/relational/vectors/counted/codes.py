@@ -128,6 +128,8 @@ class Codes(Parts):
         leaf = next(iter(of), None)
         if len(of) != 1 or leaf in self.columns or not isinstance(leaf, ColumnOf | PropertyOf):
             return False
+        if vector.operator == "items":  # are several values
+            return False
         source = self._place(leaf)
         if source is None or len(source.values) > _FEWER * len(self.table):
             return False

@@ -81,6 +81,9 @@ class Sums:
         match vector:
             case Constant(0) | Operation("absent"):
                 return vector
+            case Operation("items", items):  # values of each row that are added one by one
+                added = [each for each in map(self._sum, items) if each is not None]
+                return replace(vector, operands=tuple(added)) if len(added) == len(items) else None
             case Operation(operator, (*branches, otherwise)) if operator in _CASES:
                 conditions, results = branches[::2], [self._sum(each) for each in (*branches[1::2], otherwise)]
                 if not all(map(self.codes.take, conditions)):
