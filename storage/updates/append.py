@@ -322,7 +322,19 @@ class Appender:
         if parts > 1:
             execute(self._connection, "INSERT INTO _graphdb.edge_property FROM temp._graphdb_property")
             execute(self._connection, "DROP TABLE temp._graphdb_property")
-        execute(self._connection, f"DELETE {of_reifiers}")
+            self._retain_others()
+        else:
+            execute(self._connection, f"DELETE {of_reifiers}")
+
+    def _retain_others(self) -> None:
+        """Retain the staged triples that are no properties, in a table anew: what is deleted of one is not spilled."""
+        others = f"object < {LITERAL_BASE} OR subject NOT IN (SELECT reifier FROM _graphdb.reifier)"
+        execute(
+            self._connection,
+            f"CREATE TEMP TABLE _graphdb_others AS SELECT * FROM temp._graphdb_triple WHERE {others}",
+        )
+        execute(self._connection, "DROP TABLE temp._graphdb_triple")
+        execute(self._connection, "ALTER TABLE temp._graphdb_others RENAME TO _graphdb_triple")
 
     def _has(self, table: str) -> bool:
         return has_rows(self._connection, f"_graphdb.{table}")

@@ -14,7 +14,7 @@ from graphdb.storage.loaders.tables.headers import Column, Mapping, name_iri
 
 # Columns of ours beside those of the table.
 _ID, _BODY, LINE, NUMBER = "_graphdb_id", "_graphdb_body", "_graphdb_line", "_graphdb_number"
-_REIFIER, _COPIES = "_graphdb_reifier", "_graphdb_copies"
+_REIFIER = "_graphdb_reifier"
 
 
 class Lines:
@@ -76,9 +76,9 @@ class Lines:
             ((name, _), *_) = named
             reifier = f"coalesce({terms.vertex(name)}, {reifier})"
             wanted.append(f"{quoted(name.column)} IS NOT NULL")
-        if not distinct:
-            rows = f"SELECT *, count(*) OVER (PARTITION BY {_ID}, {self._end}) AS {_COPIES} FROM ({rows})"
-            wanted.append(f"{_COPIES} > 1")
+        if not distinct:  # of others by their hashes: one that is taken for parallel is an edge that is spoken of, too
+            several = f"SELECT hash({edge}, {self._end}) FROM frame GROUP BY ALL HAVING count(*) > 1"
+            wanted.append(f"hash({_ID}, {self._end}) IN ({several})")
         rows = f"SELECT *, {reifier} AS {_REIFIER} FROM ({rows})"
         values = [f"coalesce({self._property(_REIFIER, column, type)}, '')" for column, type in properties]
         rows = f"SELECT *, {' || '.join(values) or repr('')} AS {_BODY} FROM ({rows})"

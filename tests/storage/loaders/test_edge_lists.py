@@ -6,11 +6,15 @@ import random
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 
 import graphdb
+from graphdb.storage.loaders.sources import Options, sources_of
+from graphdb.storage.loaders.streams import blocks
 from graphdb.storage.loaders.tables.fields import edge_lists
+from graphdb.storage.loaders.tables.headers import Mapping
 
 
 def pairs(folder: Path, text: str | bytes) -> list[list[int]] | None:
@@ -105,3 +109,15 @@ def test_an_empty_graph_and_one_that_has_some_get_the_same(tmp_path: Path) -> No
             assert db.sql("SELECT triples FROM _graphdb.source WHERE path LIKE '%edges'").fetchall() == [(4,), (4,)]
             counts.append(db.query("MATCH (a)-->(b)-->(c)-->(a) RETURN count(*)").scalar())
     assert counts == [3, 3]
+
+
+def test_edges_of_many_rows_are_read_in_little_memory(tmp_path: Path) -> None:
+    """Which of them are parallel is found without all of them in memory: here two rows, which are spoken of apart."""
+    rows, path = 120_000, str(tmp_path / "edges.parquet")
+    ends = "least(i % 1000, 998) AS a, i // 1000 AS b"  # the two last of each thousand are the same
+    duckdb.sql(f"COPY (SELECT {ends} FROM range({rows}) t(i)) TO '{path}'")
+    mapping = Mapping(columns={"a": ":START_ID(P){long}", "b": ":END_ID(P){long}"}, type="K")
+    [source] = sources_of(path, Options(mapping=mapping), str(tmp_path), 14_000_000)
+    lines = [line for block in blocks(source.produce, lambda *_: None) for line in bytes(block.text).splitlines()]
+    reified = [line for line in lines if b"<<(" in line]
+    assert (len(lines) - len(reified), len(reified)) == (rows, 2 * rows // 1000)
