@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from graphdb.common import arrow
 from graphdb.common.duckdb.connection import Connection
 from graphdb.common.duckdb.fetch import batches
-from graphdb.common.stopping import check_stop
 from graphdb.snapshot.columns import BATCH, MARKED, SPREAD, TABLE, TEXT_BYTES, ValueColumn
 from graphdb.storage.arrays.arrow import string_places, values
 from graphdb.storage.arrays.texts import taken
@@ -23,9 +22,6 @@ from graphdb.storage.file import verify
 from graphdb.storage.persisted.room import NoRoom, Room
 
 Ints = NDArray[np.int64]
-
-_OFTEN = 16
-"""Batches after which the memory of what is in files is given back."""
 
 
 def read_large_column(
@@ -81,11 +77,8 @@ class _Reading:
     def _passed(self, sql: str) -> Iterator[tuple[arrow.Array, ...]]:
         """Yield the rows of a query some at a time."""
         with self._connection.lock, self._connection.guard() as raw, batches(raw, sql, BATCH) as rows:
-            for number, batch in enumerate(rows):
-                check_stop()
+            for batch in self._room.passing(rows):
                 yield tuple(batch.columns)
-                if number % _OFTEN == _OFTEN - 1:
-                    self._room.give_back()
 
     def _values(self, marks: NDArray[np.bool_]) -> tuple[NDArray[np.int32], arrow.Array, int] | None:
         """Return of each literal from the least on which of the values is that of it, from 1 on, or 0; the values of

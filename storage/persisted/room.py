@@ -10,15 +10,17 @@ import mmap
 import os
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphdb.common.stopping import check_stop
 from graphdb.storage.persisted import files
+
+Batch = TypeVar("Batch")
 
 _OFTEN = 16
 """Batches after which the memory of what is in files is given back."""
@@ -102,17 +104,22 @@ class Room:
             There is none for them, or more come.
         """
         found, at = [self.zeros(count, np.int64) for _ in range(columns)], 0
-        for number, batch in enumerate(batches):
-            check_stop()
+        for batch in self.passing(batches):
             end = at + len(batch[0])
             if end > count:
                 raise NoRoom
             for column, part in zip(found, batch, strict=True):
                 column[at:end] = part
             at = end
-            if number % _OFTEN == _OFTEN - 1:
-                self.give_back()
         return [column[:at] for column in found]
+
+    def passing(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """Yield batches whose rows are written into arrays; memory of what is in files is given back now and then."""
+        for number, batch in enumerate(batches, 1):
+            check_stop()
+            yield batch
+            if number % _OFTEN == 0:
+                self.give_back()
 
     def give_back(self) -> None:
         """Let the system take back the memory of what is in files: it is read again where it is asked for."""

@@ -67,11 +67,8 @@ def grouped_in_pieces(
     vertices = {each.vertex.name for _, each in clause.columns if isinstance(each, PropertyOf)}
     rows, vectors = with_properties(table, [*given, *clause.where, *operands], properties)
     end = len(keys) + len(clause.where)
-    key_vectors, where, found = (
-        dict(zip(keys, vectors, strict=False)),
-        tuple(vectors[len(keys) : end]),
-        iter(vectors[end:]),
-    )
+    key_vectors = dict(zip(keys, vectors[: len(keys)], strict=True))
+    where, found = tuple(vectors[len(keys) : end]), iter(vectors[end:])
     parts = {name: each if each.operand is None else replace(each, operand=next(found)) for name, each in parts.items()}
     taken = {name for vector in vectors for name in names_of(vector)} | vertices
     rows = rows.select(sorted(taken | {each.matches for each in parts.values() if each.matches}))
