@@ -14,10 +14,14 @@ from graphdb.semantics.aggregation import aggregates_in
 from graphdb.semantics.types import Static
 
 _FUNCTIONS = {
-    **dict.fromkeys(("current_date", "today"), "date"),
-    **dict.fromkeys(("current_timestamp", "now", "sysdate", "localtimestamp"), "datetime"),
-    "current_time": "time",
-    "random": "rand",
+    name: meant
+    for meant, names in (
+        ("date", "current_date today"),
+        ("datetime", "current_timestamp now sysdate localtimestamp"),
+        ("time", "current_time"),
+        ("rand", "random"),
+    )
+    for name in names.split()
 }
 """What SQL and others write without brackets, and the functions that are meant."""
 
