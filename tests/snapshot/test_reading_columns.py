@@ -26,7 +26,7 @@ from graphdb.snapshot.property_arrays import LOOKS
 from graphdb.snapshot.property_types import property_relation
 from graphdb.storage import triples
 from graphdb.storage.graph import data_graph
-from graphdb.storage.persisted import files
+from graphdb.storage.persisted import files, room
 from graphdb.storage.persisted.room import Room
 from tests.fuzz import scaled
 
@@ -86,7 +86,7 @@ def test_a_column_read_in_passes_is_what_a_join_says(
     filled(db, Random(2))
     snapshot = db._state.snapshot()
     monkeypatch.setattr(large_columns, "BATCH", 64)
-    monkeypatch.setattr(large_columns, "_OFTEN", 2)
+    monkeypatch.setattr(room, "_OFTEN", 2)
     for key in KEYS:
         label = label_of(db, key)
         value = literal_sql("l", snapshot.properties.type_of(label))
